@@ -77,6 +77,8 @@ class Environment(ABC):
     """The JSON schema of ``kwargs``; None accepts anything the constructor accepts."""
     system_prompt: ClassVar[str | None] = None
     """The system message that language-model agents get."""
+    live: bool = False
+    """True where the instance holds live Python objects that ``kwargs`` cannot carry."""
 
     _kwargs: dict[str, Any]
 

@@ -1,0 +1,153 @@
+"""The dataset card: YAML that makes ``load_dataset`` read exactly the manifest's files, and a
+generated block that states the root and the figures. A user's own text and keys stay."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from crucible.dataset.manifest import Manifest
+from crucible.dataset.stats import DatasetStats
+from crucible.errors import FormatError, IntegrityError
+from crucible.escaping import markdown_text
+
+__all__ = ["CARD_PATH", "check_card", "front_matter", "render_card"]
+
+CARD_PATH = "README.md"
+MAX_CARD_BYTES = 4 * 1024 * 1024
+
+_BEGIN, _END = "<!-- crucible:begin -->", "<!-- crucible:end -->"
+_TAGS = ["crucible", "trajectories", "agent-traces", "reinforcement-learning", "rl-environment"]
+_ROOT = re.compile(r"^root: `([0-9a-f]{64})`$", re.MULTILINE)
+
+
+def render_card(
+    manifest: Manifest,
+    stats: DatasetStats,
+    *,
+    previous: str | None = None,
+    replay_line: str = "Nothing in this dataset has been replayed by its publisher.",
+    keys: Mapping[str, Any] | None = None,
+) -> str:
+    """The card of a dataset.
+
+    ``previous`` is the card to keep foreign keys and text of; ``keys`` are added to the YAML
+    (a licence, for example).
+    """
+    import yaml
+
+    front, body = _split(previous) if previous else ({}, None)
+    front.update(keys or {})
+    front["configs"] = _configs(manifest)
+    front["tags"] = list(dict.fromkeys([*_TAGS, *_list(front.get("tags"))]))
+    front.setdefault("task_categories", ["reinforcement-learning"])
+    block = f"{_BEGIN}\n{_block(manifest, stats, replay_line)}\n{_END}"
+    if body is None:
+        body = f"\n# Trajectories\n\n{block}\n"
+    elif _BEGIN in body and _END in body:
+        head, _, rest = body.partition(_BEGIN)
+        body = head + block + rest.partition(_END)[2]
+    else:
+        body = f"{body.rstrip()}\n\n{block}\n"
+    text = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
+    return f"---\n{text}---\n{body}"
+
+
+def check_card(text: str, manifest: Manifest) -> None:
+    """Nothing, if the card loads the manifest's files and states its root.
+
+    Raises:
+        FormatError: if the card has no readable YAML.
+        IntegrityError: if it loads something else or states another root.
+    """
+    front = front_matter(text)
+    if front.get("configs") != _configs(manifest):
+        raise IntegrityError(
+            f"{CARD_PATH}: configs load something else than the files in the manifest"
+        )
+    stated = _ROOT.findall(text)
+    if stated != [manifest.root]:
+        found = ", ".join(stated) or "none"
+        raise IntegrityError(f"{CARD_PATH}: expected root {manifest.root}, found {found}")
+
+
+def front_matter(text: str) -> dict[str, Any]:
+    """The YAML at the top of a card.
+
+    Raises:
+        FormatError: if there is none or it cannot be read.
+    """
+    return _split(text)[0]
+
+
+def _split(text: str) -> tuple[dict[str, Any], str]:
+    import yaml
+
+    match = re.match(r"---\r?\n(.*?)\r?\n---\r?\n?", text, re.DOTALL)
+    if match is None:
+        raise FormatError(f"{CARD_PATH} does not begin with YAML between two --- lines")
+    try:
+        front = yaml.safe_load(match[1])
+    except (yaml.YAMLError, RecursionError) as error:
+        raise FormatError(f"{CARD_PATH}: the YAML cannot be read: {error}") from None
+    if not isinstance(front, dict):
+        raise FormatError(f"{CARD_PATH}: the YAML is not a mapping")
+    return front, text[match.end() :]
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _configs(manifest: Manifest) -> list[dict[str, Any]]:
+    configs: list[dict[str, Any]] = []
+    for config in ("trajectories", "worlds"):
+        files: dict[str, list[str]] = {}
+        for shard in manifest.shards_of(config):
+            files.setdefault(shard.split, []).append(shard.path)
+        entry: dict[str, Any] = {"config_name": config}
+        if config == "trajectories":
+            entry["default"] = True
+        entry["data_files"] = [{"split": s, "path": paths} for s, paths in files.items()]
+        configs.append(entry)
+    return configs
+
+
+def _block(manifest: Manifest, stats: DatasetStats, replay_line: str) -> str:
+    planned = sum(recording.planned for recording in manifest.recordings)
+    withheld = sum(recording.withheld for recording in manifest.recordings)
+    lines = [
+        f"{stats.num_rows} episodes in {len(manifest.worlds)} worlds, recorded with Crucible: "
+        "every one holds the seed and actions that re-run it. "
+        f"Planned attempts: {planned}; withheld: {withheld}; "
+        f"distinct transcripts: {stats.num_transcripts}.",
+        "",
+        f"root: `{manifest.root}`",
+        "",
+        replay_line,
+        "",
+        "| world | agent | episodes | distinct | success | mean reward | mean steps |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for group in stats.groups:
+        success = "–" if group.success_rate is None else f"{group.success_rate:.0%}"
+        lines.append(
+            f"| {markdown_text(group.world)} | {markdown_text(group.agent)} | {group.episodes} "
+            f"| {group.transcripts} | {success} | {group.mean_reward:.3f} "
+            f"| {group.mean_steps:.1f} |"
+        )
+    lines += [
+        "",
+        "Check it, load it, train on it:",
+        "",
+        "```bash",
+        "crucible verify REPO_ID          # re-run every episode, compare every claim",
+        "crucible pull REPO_ID            # a copy whose bytes were checked",
+        "crucible export REPO_ID --format sft --out sft    # verified episodes only",
+        "```",
+        "",
+        "A reproduced dataset proves that these environments give these observations and rewards "
+        "for these actions. It does not prove who acted, nor that the publisher showed every run.",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,139 @@
+"""A dataset as a folder: finding, reading and writing its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from crucible.dataset.card import CARD_PATH, MAX_CARD_BYTES, render_card
+from crucible.dataset.files import write_durably
+from crucible.dataset.manifest import MANIFEST_PATH, MAX_MANIFEST_BYTES, Manifest
+from crucible.dataset.shards import read_rows
+from crucible.dataset.stats import dataset_stats
+from crucible.errors import FormatError, TargetNotFoundError
+from crucible.trajectory import Trajectory
+from crucible.worlds import World
+
+__all__ = [
+    "MANIFEST_PATH",
+    "is_dataset",
+    "read_card",
+    "read_manifest",
+    "read_trajectories",
+    "read_worlds",
+    "unlisted_files",
+    "write_dataset_files",
+]
+
+_FREE_SUFFIXES = (".png", ".jpg", ".jpeg", ".svg", ".gif", ".webp")
+
+
+def is_dataset(folder: Path) -> bool:
+    """Whether ``folder`` holds a dataset of ours."""
+    return (folder / MANIFEST_PATH).is_file()
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of the dataset in ``folder``.
+
+    Raises:
+        TargetNotFoundError: if there is no such folder or manifest.
+        FormatError: if the manifest is malformed.
+    """
+    path = folder / MANIFEST_PATH
+    if not path.is_file():
+        raise TargetNotFoundError(f"{folder} holds no dataset: {MANIFEST_PATH} is not there")
+    with path.open("rb") as file:
+        return Manifest.from_bytes(file.read(MAX_MANIFEST_BYTES + 1))
+
+
+def read_card(folder: Path) -> str:
+    """The text of the dataset card.
+
+    Raises:
+        FormatError: if there is none, or it is no text.
+    """
+    try:
+        with (folder / CARD_PATH).open("rb") as file:
+            data = file.read(MAX_CARD_BYTES + 1)
+        if len(data) > MAX_CARD_BYTES:
+            raise FormatError(f"{CARD_PATH}: expected at most {MAX_CARD_BYTES} bytes")
+        return data.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(f"{CARD_PATH} cannot be read: {error}") from None
+
+
+def read_worlds(folder: Path, manifest: Manifest) -> dict[str, World]:
+    """Digest → world, over every ``worlds`` shard.
+
+    Raises:
+        FormatError: if a shard cannot be read, or a world is not what its digest says.
+    """
+    worlds: dict[str, World] = {}
+    for shard in manifest.shards_of("worlds"):
+        for row in read_rows(folder / shard.path, "worlds"):
+            required = ("world", "env_id", "env_version", "kwargs", "toolchain_needs", "seeded")
+            if any(row[name] is None for name in required) or None in row["toolchain_needs"]:
+                raise FormatError(f"{shard.path}: a world holds null")
+            world = World.from_row(row)
+            if world.digest != row["world"]:
+                raise FormatError(
+                    f"{shard.path}: world {row['world']:.80} has digest {world.digest}"
+                )
+            if not isinstance(world.kwargs, dict):
+                raise FormatError(f"{shard.path}: kwargs of {world.env_id:.80} are no object")
+            if worlds.setdefault(world.digest, world) != world:
+                raise FormatError(f"{shard.path}: world {world.digest} occurs with two contents")
+    return worlds
+
+
+def read_trajectories(folder: Path) -> Iterator[Trajectory]:
+    """Every trajectory of the dataset in ``folder``, in manifest order; checks nothing else.
+
+    Raises:
+        FormatError: if a row is malformed.
+    """
+    from crucible.dataset.schema import trajectory_of
+
+    manifest = read_manifest(folder)
+    worlds = read_worlds(folder, manifest)
+    for shard in manifest.shards_of("trajectories"):
+        for row in read_rows(folder / shard.path, "trajectories"):
+            if row["world"] not in worlds:
+                raise FormatError(f"{shard.path}: world {row['world']} is in no worlds shard")
+            yield trajectory_of(row, worlds[row["world"]])
+
+
+def unlisted_files(folder: Path, manifest: Manifest) -> list[str]:
+    """Files that ``load_dataset`` could read or that look like ours, but are not in the manifest.
+
+    Free are the card, licences, images, dot files other than ``.huggingface.yaml``, and reports.
+    """
+    listed = {shard.path for shard in manifest.shards} | {MANIFEST_PATH, CARD_PATH}
+    found = []
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_dir() or name in listed:
+            continue
+        dotted = any(part.startswith(".") for part in name.split("/"))
+        if dotted and path.name != ".huggingface.yaml":
+            continue
+        if name.startswith("crucible/verification/") and path.suffix == ".json":
+            continue
+        if path.name.startswith("LICENSE") or path.suffix.lower() in _FREE_SUFFIXES:
+            continue
+        found.append(name)
+    return found
+
+
+def write_dataset_files(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest, then the card, keeping the card's own text.
+
+    Raises:
+        FormatError: if a shard cannot be read.
+    """
+    write_durably(folder / MANIFEST_PATH, manifest.to_bytes())
+    stats = dataset_stats(folder, manifest.shards_of("trajectories"))
+    previous = read_card(folder) if (folder / CARD_PATH).is_file() else None
+    card = render_card(manifest, stats, previous=previous)
+    write_durably(folder / CARD_PATH, card.encode())

@@ -1,0 +1,106 @@
+"""Transcripts, fingerprints and Merkle trees: ``docs/reference/format.md``, "Digests".
+
+All digests are SHA-256, written as 64 lower-case hexadecimal digits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from crucible.canonical import canonical_text
+
+if TYPE_CHECKING:
+    from crucible.trajectory import Step
+
+__all__ = [
+    "float_bytes",
+    "int_bytes",
+    "leaf_hash",
+    "merkle_root",
+    "tagged_hash",
+    "transcript_of",
+    "tree_head",
+]
+
+Field = bytes | str | None
+
+
+def tagged_hash(tag: str, *fields: Field) -> bytes:
+    """SHA-256 of ``fields`` under ``tag``: domain-separated and length-prefixed, so that two
+    different lists of fields never give the same bytes to hash."""
+    parts = [_prefixed(f"crucible/1/{tag}".encode())]
+    for field in fields:
+        if field is None:
+            parts.append(b"\x00")
+        else:
+            data = field.encode() if isinstance(field, str) else field
+            parts.append(b"\x01" + _prefixed(data))
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+def float_bytes(value: float) -> bytes:
+    """The big-endian IEEE 754 double of ``value``, as it enters a digest."""
+    return struct.pack(">d", value)
+
+
+def int_bytes(value: int | bool) -> bytes:
+    """The decimal text of ``value`` (0 or 1 for a flag), as it enters a digest."""
+    return b"%d" % value
+
+
+def transcript_of(
+    initial_digest: str, reset_info: str, steps: Iterable[Step], *, final_observation: str | None
+) -> str:
+    """The chain over everything an environment said and was told, without seed and agent.
+
+    It grows step by step, so that every prefix of an episode has one too.
+    """
+    state = tagged_hash("reset", initial_digest, reset_info)
+    for step in steps:
+        state = tagged_hash(
+            "step",
+            state,
+            step.observation_text,
+            step.action_text,
+            float_bytes(step.reward),
+            int_bytes(step.terminated),
+            int_bytes(step.truncated),
+            step.info_text,
+            step.digest,
+        )
+    return tagged_hash("end", state, final_observation).hex()
+
+
+def leaf_hash(row: Mapping[str, Any]) -> bytes:
+    """The Merkle leaf of one row: SHA-256 over 0x00 and the row's canonical JSON."""
+    return hashlib.sha256(b"\x00" + canonical_text(row).encode()).digest()
+
+
+def merkle_root(leaves: Sequence[bytes]) -> bytes:
+    """The Merkle tree hash of RFC 6962 section 2.1 over leaf hashes."""
+    if not leaves:
+        return hashlib.sha256(b"").digest()
+    level = list(leaves)
+    while len(level) > 1:
+        paired = [
+            hashlib.sha256(b"\x01" + level[i] + level[i + 1]).digest()
+            for i in range(0, len(level) - 1, 2)
+        ]
+        level = paired + level[len(level) - len(level) % 2 :]
+    return level[0]
+
+
+def tree_head(shards: Iterable[Mapping[str, Any]]) -> str:
+    """The dataset root: the RFC 6962 root over (sha256, root, rows) of every shard, in order."""
+    leaves = [
+        leaf_hash({"rows": shard["rows"], "root": shard["root"], "sha256": shard["sha256"]})
+        for shard in shards
+    ]
+    return merkle_root(leaves).hex()
+
+
+def _prefixed(data: bytes) -> bytes:
+    return len(data).to_bytes(8, "big") + data

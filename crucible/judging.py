@@ -1,0 +1,112 @@
+"""From a record and its re-runs to a verdict. Workers re-run; the parent decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from crucible.env_pool import EnvironmentPool
+from crucible.episodes import Transcript, rerun
+from crucible.errors import (
+    CrucibleError,
+    EnvironmentUnknownError,
+    FormatError,
+    SandboxUnavailableError,
+    VersionError,
+)
+from crucible.replaying import Mismatch, compare
+from crucible.sandbox import require_box
+from crucible.toolchain import toolchain
+from crucible.trajectory import RECORDERS_WORD, Trajectory
+from crucible.worlds import World
+
+__all__ = ["Judgement", "Rerun", "RerunJob", "judge", "rerun_job"]
+
+
+@dataclass(frozen=True, slots=True)
+class RerunJob:
+    """What a worker needs to re-run one episode: no claim of the record is in it."""
+
+    world: World
+    seed: int
+    action_texts: tuple[str, ...]
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """What a worker gives back: transcripts, or why there are none (status and reason)."""
+
+    transcripts: tuple[Transcript, ...]
+    status: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A status with its reason and the claims that were not confirmed."""
+
+    status: str
+    reason: str | None = None
+    mismatches: tuple[Mismatch, ...] = ()
+    prefix: bool = False
+
+
+_pool = EnvironmentPool()
+
+
+def rerun_job(jobs: Sequence[RerunJob]) -> list[Rerun]:
+    """Re-run each of ``jobs``; runs in a worker and never raises for what a world does."""
+    return [_rerun(job) for job in jobs]
+
+
+def _rerun(job: RerunJob) -> Rerun:
+    transcripts = []
+    for _ in range(job.times):
+        try:
+            env = _pool.get(job.world)
+        except EnvironmentUnknownError as error:
+            return Rerun((), "unverifiable", f"not installed: {error}")
+        except VersionError as error:
+            return Rerun((), "unverifiable", f"version: {error}")
+        except FormatError as error:
+            return Rerun((), "refused", str(error))
+        except CrucibleError as error:
+            return Rerun((), "unverifiable", str(error))
+        except Exception as error:
+            return Rerun((), "refused", f"{job.world.env_id} cannot be built: {error}")
+        try:
+            if env.needs_sandbox:
+                require_box()
+            if not env.deterministic:
+                return Rerun(
+                    (), "unverifiable", "the environment declares itself not deterministic"
+                )
+            transcripts.append(rerun(env, job.seed, action_texts=job.action_texts))
+        except SandboxUnavailableError as error:
+            return Rerun((), "unverifiable", f"sandbox: {error}")
+        finally:
+            _pool.release(job.world, env)
+    return Rerun(tuple(transcripts))
+
+
+def judge(trajectory: Trajectory, result: Rerun) -> Judgement:
+    """The verdict that re-runs allow. With one transcript that differs, the status is
+    ``undecided``: two independent replays are needed before a record is called wrong."""
+    if result.status is not None:
+        return Judgement(result.status, result.reason)
+    mismatches = compare(trajectory, result.transcripts[0])
+    if not mismatches:
+        return Judgement("reproduced", prefix=trajectory.end in RECORDERS_WORD)
+    if len(result.transcripts) < 2:
+        return Judgement("undecided", mismatches=tuple(mismatches))
+    if result.transcripts[0] != result.transcripts[1]:
+        return Judgement("unverifiable", "not deterministic here: two replays disagree")
+    recorded = trajectory.provenance.get("toolchain")
+    here = toolchain(trajectory.world.toolchain_needs)
+    if isinstance(recorded, dict):
+        moved = [name for name in here if recorded.get(name) not in (None, here[name])]
+        if moved:
+            versions = ", ".join(f"{n} {recorded[n]} there, {here[n]} here" for n in moved)
+            return Judgement("unverifiable", f"toolchain: {versions}", tuple(mismatches))
+    return Judgement("diverged", mismatches=tuple(mismatches))

@@ -1,0 +1,344 @@
+"""Verify: check the integrity of a dataset, re-run every episode, compare every claim."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crucible.anchors import anchor_of
+from crucible.dataset.card import check_card
+from crucible.dataset.files import file_sha256
+from crucible.dataset.folder import read_card, read_manifest, read_worlds, unlisted_files
+from crucible.dataset.manifest import Manifest, Shard
+from crucible.dataset.schema import trajectory_of
+from crucible.dataset.shards import read_rows
+from crucible.errors import CrucibleError, FormatError, IntegrityError
+from crucible.fingerprints import leaf_hash, merkle_root
+from crucible.judging import Judgement, Rerun, RerunJob, judge, rerun_job
+from crucible.trajectory import Trajectory
+from crucible.verdicts import Finding, Verdict, VerificationReport
+from crucible.workers import run_in_workers
+from crucible.worlds import World
+
+__all__ = ["verify_dataset", "verify_trajectory"]
+
+BATCH_EPISODES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row as it was read: its trajectory, or why it has none."""
+
+    index: int
+    columns: dict[str, Any]
+    trajectory: Trajectory | None
+    problem: Judgement | None
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What reading the dataset gathers on the way."""
+
+    manifest: Manifest
+    folder: Path
+    worlds: dict[str, World] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    transcripts: set[str] = field(default_factory=set)
+    keys: Counter[tuple[str, str, int, int]] = field(default_factory=Counter)
+    errored: Counter[str] = field(default_factory=Counter)
+    num_rows: int = 0
+
+    def find(self, where: str, what: str) -> None:
+        self.findings.append(Finding(where, what))
+
+
+def verify_dataset(
+    folder: Path,
+    *,
+    workers: int | None = None,
+    allow_unanchored: bool = False,
+    on_verdict: Callable[[Verdict], None] = lambda verdict: None,
+    imports: Sequence[str] = (),
+) -> VerificationReport:
+    """Check and re-run every row of the dataset in ``folder``.
+
+    ``on_verdict`` is called with every verdict, in the order of rows. ``imports`` are modules of
+    the user's own environments.
+
+    Raises:
+        TargetNotFoundError: if there is no dataset.
+        FormatError: if the manifest, the card or the worlds cannot be read at all.
+    """
+    manifest = read_manifest(folder)
+    reading = _Reading(manifest, folder)
+    _check_files(reading)
+    reading.worlds = read_worlds(folder, manifest)
+    verdicts = []
+    num_workers = workers or os.cpu_count() or 1
+    for verdict in _verdicts(reading, num_workers, imports):
+        on_verdict(verdict)
+        verdicts.append(verdict)
+    _check_counts(reading)
+    return VerificationReport(
+        root=manifest.root,
+        num_rows=reading.num_rows,
+        planned=sum(recording.planned for recording in manifest.recordings),
+        withheld=sum(recording.withheld for recording in manifest.recordings),
+        num_transcripts=len(reading.transcripts),
+        findings=tuple(reading.findings),
+        verdicts=tuple(verdicts),
+        allow_unanchored=allow_unanchored,
+    )
+
+
+def verify_trajectory(
+    trajectory: Trajectory, *, allow_unanchored: bool = False
+) -> VerificationReport:
+    """Re-run one trajectory, as a report of one row without a root."""
+    if trajectory.file_version is not None:
+        judgement = _judge_legacy(trajectory)
+    else:
+        judgement = _judge_alone(trajectory)
+    verdict = _verdict_of(0, trajectory.fingerprint, trajectory=trajectory, judgement=judgement)
+    return VerificationReport(
+        root=None,
+        num_rows=1,
+        planned=1,
+        withheld=0,
+        num_transcripts=1,
+        findings=(),
+        verdicts=(verdict,),
+        allow_unanchored=allow_unanchored,
+    )
+
+
+def _judge_alone(trajectory: Trajectory) -> Judgement:
+    actions = tuple(step.action_text for step in trajectory.steps)
+    for times in (1, 2):
+        job = RerunJob(trajectory.world, trajectory.seed, actions, times)
+        judgement = judge(trajectory, rerun_job([job])[0])
+        if judgement.status != "undecided":
+            break
+    return judgement
+
+
+def _judge_legacy(trajectory: Trajectory) -> Judgement:
+    """Re-run a file of crucible-rl 0.1 or 0.2 in today's environment: its digests hash less, so
+    the best answer is which of the other claims came out equal."""
+    from dataclasses import replace
+
+    from crucible.registry import environment_class
+    from crucible.worlds import world_of
+
+    try:
+        cls = environment_class(trajectory.world.env_id)
+        env = cls(**trajectory.world.kwargs)
+        here = replace(trajectory, world=world_of(env))
+        env.close()
+    except CrucibleError as error:
+        return Judgement("unverifiable", f"not installed: {error}")
+    except (TypeError, ValueError) as error:
+        return Judgement("refused", f"kwargs of {trajectory.world.env_id}: {error}")
+    judgement = _judge_alone(here)
+    if judgement.status == "reproduced":
+        equal = "observations, rewards, flags, infos and total are equal; digests hash less there"
+        return Judgement("unverifiable", f"version: a file of crucible-rl 0.2.0: {equal}")
+    return judgement
+
+
+def _check_files(reading: _Reading) -> None:
+    try:
+        check_card(read_card(reading.folder), reading.manifest)
+    except (IntegrityError, FormatError) as error:
+        reading.find("README.md", str(error))
+    for name in unlisted_files(reading.folder, reading.manifest):
+        reading.find(name, "this file is not in the manifest")
+    for shard in reading.manifest.shards_of("worlds"):
+        _check_bytes(reading, shard)
+
+
+def _check_bytes(reading: _Reading, shard: Shard) -> bool:
+    path = reading.folder / shard.path
+    if not path.is_file() or path.is_symlink():
+        reading.find(shard.path, "this shard is in the manifest, but not there as a file")
+        return False
+    size = path.stat().st_size
+    if size != shard.bytes:
+        reading.find(shard.path, f"expected {shard.bytes} bytes, found {size}")
+        return False
+    actual = file_sha256(path)
+    if actual != shard.sha256:
+        reading.find(shard.path, f"expected sha256 {shard.sha256}, found {actual}")
+        return False
+    return True
+
+
+def _verdicts(reading: _Reading, workers: int, imports: Sequence[str]) -> Iterator[Verdict]:
+    """Verdicts in the order of rows; rows that need no re-run wait for their turn."""
+    waiting: deque[list[_Row]] = deque()
+
+    def batches() -> Iterator[list[RerunJob]]:
+        batch: list[_Row] = []
+        for row in _rows(reading):
+            batch.append(row)
+            if len(batch) == BATCH_EPISODES:
+                waiting.append(batch)
+                yield _jobs(batch)
+                batch = []
+        if batch:
+            waiting.append(batch)
+            yield _jobs(batch)
+
+    for reruns in run_in_workers(rerun_job, batches(), workers=workers, imports=imports):
+        results = iter(reruns)
+        for row in waiting.popleft():
+            yield _decide(reading, row, results)
+
+
+def _jobs(batch: list[_Row], times: int = 1) -> list[RerunJob]:
+    return [
+        RerunJob(
+            row.trajectory.world,
+            row.trajectory.seed,
+            tuple(step.action_text for step in row.trajectory.steps),
+            times,
+        )
+        for row in batch
+        if row.trajectory is not None and row.problem is None
+    ]
+
+
+def _decide(reading: _Reading, row: _Row, results: Iterator[Rerun]) -> Verdict:
+    if row.trajectory is None or row.problem is not None:
+        assert row.problem is not None
+        judgement = row.problem
+    else:
+        judgement = judge(row.trajectory, next(results))
+        if judgement.status == "undecided":
+            judgement = judge(row.trajectory, rerun_job(_jobs([row], times=2))[0])
+    return _verdict_of(
+        row.index,
+        str(row.columns["fingerprint"]),
+        trajectory=row.trajectory,
+        judgement=judgement,
+    )
+
+
+def _verdict_of(
+    index: int, fingerprint: str, *, trajectory: Trajectory | None, judgement: Judgement
+) -> Verdict:
+    world = trajectory.world if trajectory else None
+    return Verdict(
+        row=index,
+        fingerprint=fingerprint,
+        status=judgement.status,
+        world=world.digest if world else "",
+        label=world.label if world else "",
+        agent=trajectory.agent.name if trajectory else "",
+        seed=trajectory.seed if trajectory else 0,
+        reason=judgement.reason,
+        mismatches=judgement.mismatches,
+        prefix=judgement.prefix,
+        anchor=anchor_of(world) if world else None,
+    )
+
+
+def _rows(reading: _Reading) -> Iterator[_Row]:
+    for shard in reading.manifest.shards_of("trajectories"):
+        yield from _shard_rows(reading, shard)
+
+
+def _shard_rows(reading: _Reading, shard: Shard) -> Iterator[_Row]:
+    """The rows of one shard. A shard whose bytes or root are wrong makes all its rows tampered;
+    it is read twice, so that no row of it is ever re-run."""
+    intact = _check_bytes(reading, shard)
+    try:
+        leaves = [leaf_hash(row) for row in read_rows(reading.folder / shard.path, "trajectories")]
+    except FormatError as error:
+        if intact:
+            reading.find(shard.path, str(error))
+        return
+    if len(leaves) != shard.rows:
+        reading.find(shard.path, f"expected {shard.rows} rows, found {len(leaves)}")
+        intact = False
+    root = merkle_root(leaves).hex()
+    if root != shard.root:
+        reading.find(shard.path, f"expected root {shard.root}, found {root}")
+        intact = False
+    for columns in read_rows(reading.folder / shard.path, "trajectories"):
+        yield _read_row(reading, columns, shard, intact=intact)
+
+
+def _read_row(reading: _Reading, columns: dict[str, Any], shard: Shard, *, intact: bool) -> _Row:
+    index = reading.num_rows
+    reading.num_rows += 1
+    key = (columns["recording"], columns["world"], columns["seed"], columns["attempt"])
+    reading.keys[key] += 1
+    reading.errored[columns["recording"]] += columns["error"] is not None
+    reading.transcripts.add(f"{columns['world']}:{columns['transcript']}")
+    world = reading.worlds.get(columns["world"])
+    if world is None:
+        problem = Judgement("tampered", "its world is in no worlds shard")
+        return _Row(index, columns, None, problem)
+    try:
+        trajectory = trajectory_of(columns, world)
+    except FormatError as error:
+        return _Row(index, columns, None, Judgement("refused", str(error)))
+    lie = _lie_in(columns, trajectory, shard)
+    if lie is None and not intact:
+        lie = f"{shard.path} is not the file that the manifest lists"
+    return _Row(index, columns, trajectory, Judgement("tampered", lie) if lie else None)
+
+
+def _lie_in(columns: dict[str, Any], trajectory: Trajectory, shard: Shard) -> str | None:
+    """The first of the row's own digests and labels that its content contradicts."""
+    world = trajectory.world
+    if columns["split"] != shard.split:
+        return f"its split is {columns['split']!r:.40}, but it is in {shard.path}"
+    for name in ("suite", "name", "env_id", "env_version"):
+        if columns[name] != getattr(world, name):
+            return f"its {name} is not that of its world"
+    transcript = trajectory.transcript
+    if columns["transcript"] != transcript:
+        return f"its transcript should be {transcript}"
+    fingerprint = trajectory.fingerprint_with(transcript)
+    if columns["fingerprint"] != fingerprint:
+        return f"its fingerprint should be {fingerprint}"
+    return None
+
+
+def _check_counts(reading: _Reading) -> None:
+    """Whether the rows are those that the recordings account for."""
+    manifest = reading.manifest
+    repeated = [key for key, count in reading.keys.items() if count > 1]
+    if repeated:
+        recording, _, seed, attempt = repeated[0]
+        where = f"recording {recording[:16]}"
+        reading.find(where, f"seed {seed}, attempt {attempt} of a world occurs more than once")
+    by_recording: Counter[str] = Counter()
+    by_world: Counter[str] = Counter()
+    for recording, world, _, _ in reading.keys:
+        by_recording[recording] += 1
+        by_world[world] += 1
+    for entry in manifest.recordings:
+        missing = entry.recorded - by_recording.pop(entry.id, 0)
+        if missing > 0:
+            reading.find(
+                f"recording {entry.id[:16]}",
+                f"{missing} of {entry.planned} planned attempts are missing",
+            )
+        elif missing < 0:
+            reading.find(f"recording {entry.id[:16]}", f"{-missing} rows more than it recorded")
+        if reading.errored[entry.id] != entry.errored:
+            reading.find(
+                f"recording {entry.id[:16]}",
+                f"expected {entry.errored} errored rows, found {reading.errored[entry.id]}",
+            )
+    for recording in by_recording:
+        reading.find(f"recording {recording[:16]}", "rows name a recording that is not there")
+    if by_world != Counter(manifest.worlds):
+        reading.find("crucible/manifest.json", "its counts by world are not those of the rows")

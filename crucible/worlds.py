@@ -1,0 +1,140 @@
+"""Worlds: an environment with everything that decides its behaviour."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import Any
+
+from crucible.canonical import canonical_text, parse_text
+from crucible.code_digests import code_identity
+from crucible.env import Environment
+from crucible.fingerprints import tagged_hash
+from crucible.suites import load_suite, suite_names
+
+__all__ = ["LIVE", "World", "bundled_worlds", "label_world", "world_of"]
+
+LIVE = "live"
+"""The ``code_digest`` of a world that holds live Python objects, so that data cannot rebuild it."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What rebuilds an environment, and where its code comes from.
+
+    ``code_digest`` is None for the environments that come with Crucible: their ``env_version``
+    stands for their behaviour. ``distribution`` is the publisher's claim.
+    """
+
+    env_id: str
+    env_version: str
+    kwargs_text: str
+    code_digest: str | None = None
+    distribution: str | None = None
+    distribution_version: str | None = None
+    suite: str | None = None
+    suite_version: str | None = None
+    name: str | None = None
+    toolchain_needs: tuple[str, ...] = ()
+    seeded: bool = True
+
+    @property
+    def kwargs(self) -> dict[str, Any]:
+        """The arguments of the environment's constructor."""
+        kwargs: dict[str, Any] = parse_text(self.kwargs_text)
+        return kwargs
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over what decides the behaviour: id, version, kwargs and code."""
+        fields = (self.env_id, self.env_version, self.kwargs_text, self.code_digest)
+        return tagged_hash("world", *fields).hex()
+
+    @property
+    def label(self) -> str:
+        """``suite/name`` where the world is in a suite, else the environment's id."""
+        return f"{self.suite}/{self.name}" if self.suite else self.env_id
+
+    def to_row(self) -> dict[str, Any]:
+        """The world as a row of the ``worlds`` table."""
+        return {
+            "world": self.digest,
+            "suite": self.suite,
+            "suite_version": self.suite_version,
+            "name": self.name,
+            "env_id": self.env_id,
+            "env_version": self.env_version,
+            "kwargs": self.kwargs_text,
+            "distribution": self.distribution,
+            "distribution_version": self.distribution_version,
+            "code_digest": self.code_digest,
+            "toolchain_needs": list(self.toolchain_needs),
+            "seeded": self.seeded,
+        }
+
+    @classmethod
+    def from_row(cls, row: dict[str, Any]) -> World:
+        """The world of a row whose types were checked by the schema."""
+        fields = {key: value for key, value in row.items() if key not in ("world", "kwargs")}
+        fields["toolchain_needs"] = tuple(fields["toolchain_needs"])
+        return cls(kwargs_text=row["kwargs"], **fields)
+
+
+def world_of(env: Environment) -> World:
+    """The world of a live environment, labelled with its suite where it is in one.
+
+    Raises:
+        ValueRefusedError: if its kwargs have no canonical form.
+    """
+    cls = type(env)
+    identity = code_identity(cls)
+    world = World(
+        env_id=env.name(),
+        env_version=cls.env_version,
+        kwargs_text=canonical_text(env.kwargs()),
+        code_digest=LIVE if env.live else identity.code_digest,
+        distribution=identity.distribution,
+        distribution_version=identity.version,
+        toolchain_needs=tuple(sorted(cls.toolchain_needs)),
+        seeded=cls.seeded,
+    )
+    return label_world(world)
+
+
+def label_world(world: World) -> World:
+    """``world`` with the suite and name under which an installed suite lists it, if any.
+
+    A digest therefore has one label, however the episode was started.
+    """
+    known = _suite_labels().get((world.env_id, world.kwargs_text))
+    if known is None:
+        return world
+    return replace(world, suite=known[0], suite_version=known[1], name=known[2])
+
+
+@functools.cache
+def bundled_worlds() -> frozenset[str]:
+    """The digests of all worlds in the suites that come with Crucible."""
+    from crucible.registry import make
+
+    digests = set()
+    for name in suite_names():
+        suite = load_suite(name)
+        for entry in suite.worlds:
+            world = world_of(make(entry.env_id, entry.kwargs))
+            if world.code_digest is None:
+                digests.add(world.digest)
+    return frozenset(digests)
+
+
+@functools.cache
+def _suite_labels() -> dict[tuple[str, str], tuple[str, str, str]]:
+    """(env_id, kwargs text) → (suite, version, name) over every installed suite."""
+    from crucible.registry import make
+
+    labels: dict[tuple[str, str], tuple[str, str, str]] = {}
+    for suite in map(load_suite, suite_names()):
+        for entry in suite.worlds:
+            kwargs = canonical_text(make(entry.env_id, entry.kwargs).kwargs())
+            labels.setdefault((entry.env_id, kwargs), (suite.name, suite.version, entry.name))
+    return labels
