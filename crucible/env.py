@@ -107,7 +107,7 @@ class Environment(ABC):
         """Whether the episode so far reached its goal; None where there is no such notion."""
         return None
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most environments hold nothing
         """Release what the environment holds."""
 
     def name(self) -> str:

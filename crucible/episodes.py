@@ -10,6 +10,7 @@ from typing import Any
 from crucible.canonical import canonical_text, parse_text
 from crucible.env import Environment, ResetResult, StepResult
 from crucible.errors import CrucibleError, EpisodeError
+from crucible.fingerprints import transcript_of
 from crucible.trajectory import Step
 
 __all__ = ["Episode", "Transcript", "describe_error", "is_malformed", "rerun"]
@@ -28,6 +29,16 @@ class Transcript:
     final_observation_text: str
     success: bool | None
     error: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """The transcript digest, as :func:`crucible.fingerprints.transcript_of` gives it."""
+        return transcript_of(
+            self.initial_digest,
+            self.reset_info_text,
+            self.steps,
+            final_observation=self.final_observation_text,
+        )
 
 
 class Episode:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crucible.env_pool import EnvironmentPool
-from crucible.episodes import Transcript, rerun
+from crucible.episodes import Transcript, describe_error, rerun
 from crucible.errors import (
     CrucibleError,
     EnvironmentUnknownError,
-    FormatError,
+    PolicyError,
     SandboxUnavailableError,
     VersionError,
 )
@@ -25,12 +25,22 @@ __all__ = ["Judgement", "Rerun", "RerunJob", "judge", "rerun_job"]
 
 @dataclass(frozen=True, slots=True)
 class RerunJob:
-    """What a worker needs to re-run one episode: no claim of the record is in it."""
+    """What a worker needs to re-run one episode.
+
+    ``transcript`` is the recorded transcript digest: where a run gives another one, the worker
+    runs once more, so that the parent has two independent replays to decide with.
+    """
 
     world: World
     seed: int
     action_texts: tuple[str, ...]
-    times: int = 1
+    transcript: str
+
+    @classmethod
+    def of(cls, trajectory: Trajectory) -> RerunJob:
+        """The job that re-runs ``trajectory``."""
+        actions = tuple(step.action_text for step in trajectory.steps)
+        return cls(trajectory.world, trajectory.seed, actions, trajectory.transcript)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,46 +71,46 @@ def rerun_job(jobs: Sequence[RerunJob]) -> list[Rerun]:
 
 
 def _rerun(job: RerunJob) -> Rerun:
-    transcripts = []
-    for _ in range(job.times):
-        try:
-            env = _pool.get(job.world)
-        except EnvironmentUnknownError as error:
-            return Rerun((), "unverifiable", f"not installed: {error}")
-        except VersionError as error:
-            return Rerun((), "unverifiable", f"version: {error}")
-        except FormatError as error:
-            return Rerun((), "refused", str(error))
-        except CrucibleError as error:
-            return Rerun((), "unverifiable", str(error))
-        except Exception as error:
-            return Rerun((), "refused", f"{job.world.env_id} cannot be built: {error}")
-        try:
-            if env.needs_sandbox:
-                require_box()
-            if not env.deterministic:
-                return Rerun(
-                    (), "unverifiable", "the environment declares itself not deterministic"
-                )
-            transcripts.append(rerun(env, job.seed, action_texts=job.action_texts))
-        except SandboxUnavailableError as error:
-            return Rerun((), "unverifiable", f"sandbox: {error}")
-        finally:
-            _pool.release(job.world, env)
-    return Rerun(tuple(transcripts))
+    try:
+        first = _run_once(job)
+        if first.digest == job.transcript:
+            return Rerun((first,))
+        return Rerun((first, _run_once(job)))
+    except EnvironmentUnknownError as error:
+        return Rerun((), "unverifiable", f"not installed: {error}")
+    except VersionError as error:
+        return Rerun((), "unverifiable", f"version: {error}")
+    except SandboxUnavailableError as error:
+        return Rerun((), "unverifiable", f"sandbox: {error}")
+    except PolicyError as error:
+        return Rerun((), "unverifiable", str(error))
+    except CrucibleError as error:
+        return Rerun((), "refused", str(error))
+    except Exception as error:
+        return Rerun((), "refused", f"{job.world.env_id} cannot be run: {describe_error(error)}")
+
+
+def _run_once(job: RerunJob) -> Transcript:
+    env = _pool.get(job.world)
+    try:
+        if env.needs_sandbox:
+            require_box()
+        if not env.deterministic:
+            raise PolicyError("the environment declares itself not deterministic")
+        return rerun(env, job.seed, action_texts=job.action_texts)
+    finally:
+        _pool.release(job.world, env)
 
 
 def judge(trajectory: Trajectory, result: Rerun) -> Judgement:
-    """The verdict that re-runs allow. With one transcript that differs, the status is
-    ``undecided``: two independent replays are needed before a record is called wrong."""
+    """The verdict that re-runs allow: a record is called wrong only where two independent
+    replays agree with each other and differ from it."""
     if result.status is not None:
         return Judgement(result.status, result.reason)
     mismatches = compare(trajectory, result.transcripts[0])
     if not mismatches:
         return Judgement("reproduced", prefix=trajectory.end in RECORDERS_WORD)
-    if len(result.transcripts) < 2:
-        return Judgement("undecided", mismatches=tuple(mismatches))
-    if result.transcripts[0] != result.transcripts[1]:
+    if len(set(result.transcripts)) > 1:
         return Judgement("unverifiable", "not deterministic here: two replays disagree")
     recorded = trajectory.provenance.get("toolchain")
     here = toolchain(trajectory.world.toolchain_needs)

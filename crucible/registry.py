@@ -114,9 +114,9 @@ def import_module_for_environments(module_name: str) -> None:
     """
     module = _import_user_module(module_name)
     for value in vars(module).values():
-        if isinstance(value, type) and issubclass(value, Environment):
-            if value.__module__ == module.__name__:
-                register(value.env_id or f"{module_name}:{value.__qualname__}")(value)
+        ours = isinstance(value, type) and issubclass(value, Environment)
+        if ours and value.__module__ == module.__name__:
+            register(value.env_id or f"{module_name}:{value.__qualname__}")(value)
 
 
 def _import_user_module(module_name: str) -> Any:

@@ -133,7 +133,7 @@ def _from_envelope(envelope: Any) -> Trajectory:
         return _from_legacy(body["trajectory"], version)
     if version != FILE_VERSION:
         raise FormatError(
-            f"trajectory file version {version} is unknown (this Crucible reads 1 to {FILE_VERSION})"
+            f"trajectory file version {version} is unknown (known: 1 to {FILE_VERSION})"
         )
     return _from_dict(body["trajectory"])
 

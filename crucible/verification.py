@@ -117,13 +117,7 @@ def verify_trajectory(
 
 
 def _judge_alone(trajectory: Trajectory) -> Judgement:
-    actions = tuple(step.action_text for step in trajectory.steps)
-    for times in (1, 2):
-        job = RerunJob(trajectory.world, trajectory.seed, actions, times)
-        judgement = judge(trajectory, rerun_job([job])[0])
-        if judgement.status != "undecided":
-            break
-    return judgement
+    return judge(trajectory, rerun_job([RerunJob.of(trajectory)])[0])
 
 
 def _judge_legacy(trajectory: Trajectory) -> Judgement:
@@ -196,36 +190,24 @@ def _verdicts(reading: _Reading, workers: int, imports: Sequence[str]) -> Iterat
     for reruns in run_in_workers(rerun_job, batches(), workers=workers, imports=imports):
         results = iter(reruns)
         for row in waiting.popleft():
-            yield _decide(reading, row, results)
+            yield _decide(row, results)
 
 
-def _jobs(batch: list[_Row], times: int = 1) -> list[RerunJob]:
+def _jobs(batch: list[_Row]) -> list[RerunJob]:
     return [
-        RerunJob(
-            row.trajectory.world,
-            row.trajectory.seed,
-            tuple(step.action_text for step in row.trajectory.steps),
-            times,
-        )
+        RerunJob.of(row.trajectory)
         for row in batch
         if row.trajectory is not None and row.problem is None
     ]
 
 
-def _decide(reading: _Reading, row: _Row, results: Iterator[Rerun]) -> Verdict:
+def _decide(row: _Row, results: Iterator[Rerun]) -> Verdict:
     if row.trajectory is None or row.problem is not None:
-        assert row.problem is not None
-        judgement = row.problem
+        judgement = row.problem or Judgement("refused", "the row cannot be read")
     else:
         judgement = judge(row.trajectory, next(results))
-        if judgement.status == "undecided":
-            judgement = judge(row.trajectory, rerun_job(_jobs([row], times=2))[0])
-    return _verdict_of(
-        row.index,
-        str(row.columns["fingerprint"]),
-        trajectory=row.trajectory,
-        judgement=judgement,
-    )
+    fingerprint = str(row.columns["fingerprint"])
+    return _verdict_of(row.index, fingerprint, trajectory=row.trajectory, judgement=judgement)
 
 
 def _verdict_of(

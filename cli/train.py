@@ -1,0 +1,11 @@
+"""``crucible train``."""
+
+from __future__ import annotations
+
+import typer
+
+__all__ = ["COMMANDS", "app"]
+
+app = typer.Typer(help="train", no_args_is_help=True)
+
+COMMANDS = ()
