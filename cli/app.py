@@ -48,14 +48,12 @@ def run(arguments: list[str]) -> int:
         KeyboardInterrupt: if the user interrupted it.
         CrucibleError: whatever the command raised.
     """
-    import click
-
     command = typer.main.get_command(app)
     try:
         result = command.main(arguments, prog_name="crucible", standalone_mode=False)
-    except click.ClickException as error:
+    except typer.TyperException as error:
         error.show()
         return error.exit_code
-    except click.Abort as error:
+    except typer.Abort as error:
         raise KeyboardInterrupt from error
     return result if isinstance(result, int) else 0
