@@ -17,7 +17,7 @@ app = typer.Typer(help="Environments and suites that are known here.", no_args_i
 def list_environments(as_json: JsonOption = False) -> None:
     """List the environments and suites that are registered."""
     from crucible.registry import environment_class, registered
-    from crucible.suites import load_suite, suite_names
+    from crucible.suites import loadable_suites
 
     environments = [
         {
@@ -30,7 +30,7 @@ def list_environments(as_json: JsonOption = False) -> None:
     ]
     suites = [
         {"suite": s.name, "version": s.version, "worlds": len(s.worlds), "about": s.description}
-        for s in map(load_suite, suite_names())
+        for s in loadable_suites()
     ]
     if as_json:
         print_json({"environments": environments, "suites": suites})

@@ -15,7 +15,6 @@ from crucible.errors import (
     VersionError,
 )
 from crucible.replaying import Mismatch, compare
-from crucible.sandbox import require_box
 from crucible.toolchain import toolchain
 from crucible.trajectory import RECORDERS_WORD, Trajectory
 from crucible.worlds import World
@@ -94,6 +93,8 @@ def _run_once(job: RerunJob) -> Transcript:
     env = _pool.get(job.world)
     try:
         if env.needs_sandbox:
+            from crucible.sandbox import require_box
+
             require_box()
         if not env.deterministic:
             raise PolicyError("the environment declares itself not deterministic")

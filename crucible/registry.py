@@ -60,7 +60,7 @@ def environment_class(env_id: str) -> type[Environment]:
     """The class behind ``env_id``.
 
     Raises:
-        EnvironmentUnknownError: if the id is not known here.
+        EnvironmentUnknownError: if the id is not known here, or its module does not load.
     """
     if env_id not in _registered:
         entry = _entry_points().get(env_id)
@@ -68,7 +68,13 @@ def environment_class(env_id: str) -> type[Environment]:
             raise EnvironmentUnknownError(
                 f"environment {env_id!r} is not registered here (known: {', '.join(registered())})"
             )
-        register(env_id)(_checked_class(entry.load(), entry.value))
+        try:
+            found = entry.load()
+        except Exception as error:
+            raise EnvironmentUnknownError(
+                f"environment {env_id!r} cannot be loaded: {error}"
+            ) from error
+        register(env_id)(_checked_class(found, entry.value))
     return _registered[env_id]
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.metadata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from crucible.agents import Agent
 from crucible.errors import EnvironmentUnknownError, UsageError
 
-__all__ = ["Solution", "Suite", "SuiteWorld", "load_suite", "suite_names"]
+__all__ = ["Solution", "Suite", "SuiteWorld", "load_suite", "loadable_suites", "suite_names"]
 
 Solution = Callable[[int], Sequence[Any] | Agent]
 """From a seed to the actions of one episode, or to an agent that finds them."""
@@ -67,19 +68,30 @@ def suite_names() -> list[str]:
     return sorted(_entry_points())
 
 
+def loadable_suites() -> Iterator[Suite]:
+    """Every installed suite that loads; a broken distribution does not stop the others."""
+    for name in suite_names():
+        with contextlib.suppress(EnvironmentUnknownError):
+            yield load_suite(name)
+
+
 @functools.cache
 def load_suite(name: str) -> Suite:
     """The suite called ``name``.
 
     Raises:
-        EnvironmentUnknownError: if no installed distribution has one of that name.
+        EnvironmentUnknownError: if no installed distribution has one of that name, or the one
+            that has cannot load it.
     """
     entry = _entry_points().get(name)
     if entry is None:
         known = ", ".join(suite_names())
         raise EnvironmentUnknownError(f"suite {name!r} is not installed here (known: {known})")
-    loaded = entry.load()
-    suite = loaded if isinstance(loaded, Suite) else loaded()
+    try:
+        loaded = entry.load()
+        suite = loaded if isinstance(loaded, Suite) else loaded()
+    except Exception as error:
+        raise EnvironmentUnknownError(f"suite {name!r} cannot be loaded: {error}") from error
     if not isinstance(suite, Suite) or suite.name != name:
         raise UsageError(f"entry point {entry.value} does not give a suite named {name!r}")
     return suite

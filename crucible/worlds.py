@@ -10,7 +10,7 @@ from crucible.canonical import canonical_text, parse_text
 from crucible.code_digests import code_identity
 from crucible.env import Environment
 from crucible.fingerprints import tagged_hash
-from crucible.suites import load_suite, suite_names
+from crucible.suites import loadable_suites
 
 __all__ = ["LIVE", "World", "bundled_worlds", "label_world", "world_of"]
 
@@ -118,8 +118,7 @@ def bundled_worlds() -> frozenset[str]:
     from crucible.registry import make
 
     digests = set()
-    for name in suite_names():
-        suite = load_suite(name)
+    for suite in loadable_suites():
         for entry in suite.worlds:
             world = world_of(make(entry.env_id, entry.kwargs))
             if world.code_digest is None:
@@ -133,7 +132,7 @@ def _suite_labels() -> dict[tuple[str, str], tuple[str, str, str]]:
     from crucible.registry import make
 
     labels: dict[tuple[str, str], tuple[str, str, str]] = {}
-    for suite in map(load_suite, suite_names()):
+    for suite in loadable_suites():
         for entry in suite.worlds:
             kwargs = canonical_text(make(entry.env_id, entry.kwargs).kwargs())
             labels.setdefault((entry.env_id, kwargs), (suite.name, suite.version, entry.name))
