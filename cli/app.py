@@ -52,8 +52,8 @@ def run(arguments: list[str]) -> int:
     try:
         result = command.main(arguments, prog_name="crucible", standalone_mode=False)
     except typer.TyperException as error:
-        error.show()
-        return error.exit_code
+        typer.echo(f"error: {error} (crucible --help lists commands and options)", err=True)
+        return 2
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     return result if isinstance(result, int) else 0

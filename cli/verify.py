@@ -110,24 +110,35 @@ def _write_report(result: VerificationReport, path: Path) -> None:
 
 def print_report(result: VerificationReport) -> None:
     """The report as people read it: the headline, what is wrong, and what it means."""
-    counts = result.counts
     print_line(_headline(result))
-    for finding in result.findings:
+    for finding in result.findings[:SHOWN_VERDICTS]:
         print_line(f"tampered: {finding.where}: {finding.what}")
-    bad = [verdict for verdict in result.verdicts if verdict.status != "reproduced"]
-    for verdict in bad[:SHOWN_VERDICTS]:
-        print_line(_line(verdict))
-        for mismatch in verdict.mismatches[:3]:
-            print_line(f"    {_mismatch_line(str(mismatch))}")
-    if len(bad) > SHOWN_VERDICTS:
-        print_line(f"… and {len(bad) - SHOWN_VERDICTS} more (--json or --report lists all)")
+    _print_bad([verdict for verdict in result.verdicts if verdict.status != "reproduced"])
     if len(result.verdicts) > 1:
-        print_table(("verdict", "rows"), [(k, v) for k, v in counts.items() if v])
+        print_table(("verdict", "rows"), [(k, v) for k, v in result.counts.items() if v])
     prefixes = sum(v.prefix for v in result.verdicts if v.status == "reproduced")
     if prefixes:
         print_line(f"{prefixes} reproduced rows end where the recorder says so (prefix)")
     if result.unanchored:
         print_line(_unanchored_line(result))
+
+
+def _print_bad(bad: list[Verdict]) -> None:
+    """Rows that name what is wrong in them first; then the others, one line a reason."""
+    named = [verdict for verdict in bad if verdict.mismatches]
+    for verdict in named[:SHOWN_VERDICTS]:
+        print_line(_line(verdict))
+        for mismatch in verdict.mismatches[:3]:
+            print_line(f"    {_mismatch_line(str(mismatch))}")
+    if len(named) > SHOWN_VERDICTS:
+        print_line(f"… and {len(named) - SHOWN_VERDICTS} more (--json or --report lists all)")
+    others: dict[tuple[str, str | None], list[Verdict]] = {}
+    for verdict in bad:
+        if not verdict.mismatches:
+            others.setdefault((verdict.status, verdict.reason), []).append(verdict)
+    for verdicts in list(others.values())[:SHOWN_VERDICTS]:
+        more = f" (and {len(verdicts) - 1} more rows)" if len(verdicts) > 1 else ""
+        print_line(_line(verdicts[0]) + more)
 
 
 def _headline(result: VerificationReport) -> str:

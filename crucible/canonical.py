@@ -39,7 +39,6 @@ _OPTIONS = (
     | orjson.OPT_PASSTHROUGH_DATACLASS
     | orjson.OPT_PASSTHROUGH_DATETIME
 )
-_ARRAY_KINDS = "biufc"
 _ARRAY_ITEM_BYTES = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}
 
 
@@ -206,7 +205,9 @@ def _plain_numpy(value: Any, depth: int) -> Any:
     import numpy as np
 
     if isinstance(value, np.generic):
-        if value.dtype.kind in "biuf":
+        if value.dtype.itemsize in _ARRAY_ITEM_BYTES.get(value.dtype.kind, ()) and (
+            value.dtype.kind != "c"
+        ):
             return _plain(value.item(), depth)
         raise _Refusal(f"a numpy {value.dtype} scalar has no canonical form")
     if not isinstance(value, np.ndarray):

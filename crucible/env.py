@@ -111,9 +111,15 @@ class Environment(ABC):
         """Release what the environment holds."""
 
     def name(self) -> str:
-        """The id under which the environment is recorded: ``env_id`` or ``module:QualName``."""
-        cls = type(self)
-        return cls.env_id or f"{cls.__module__}:{cls.__qualname__}"
+        """The id under which the environment is recorded: see :meth:`own_id`."""
+        return self.own_id()
+
+    @classmethod
+    def own_id(cls) -> str:
+        """The class's own ``env_id``, else ``module:QualName``. An id is never inherited: a
+        subclass is another environment."""
+        own: str = cls.__dict__.get("env_id", "")
+        return own or f"{cls.__module__}:{cls.__qualname__}"
 
     # What language-model agents use. The defaults make every environment usable: one tool
     # that takes the action as it is.

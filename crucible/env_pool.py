@@ -5,7 +5,7 @@ from __future__ import annotations
 from crucible.env import Environment
 from crucible.errors import VersionError
 from crucible.registry import environment_class, make
-from crucible.worlds import LIVE, World, world_of
+from crucible.worlds import World, world_of
 
 __all__ = ["EnvironmentPool"]
 
@@ -36,10 +36,6 @@ class EnvironmentPool:
             raise VersionError(
                 f"{world.env_id} is installed in version {installed.env_version}, "
                 f"the record names {world.env_version}"
-            )
-        if world.code_digest == LIVE:
-            raise VersionError(
-                f"{world.env_id} was recorded with live Python objects, which data cannot rebuild"
             )
         env = make(world.env_id, world.kwargs)
         found = world_of(env)

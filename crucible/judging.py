@@ -14,10 +14,11 @@ from crucible.errors import (
     SandboxUnavailableError,
     VersionError,
 )
+from crucible.registry import environment_class
 from crucible.replaying import Mismatch, compare
 from crucible.toolchain import toolchain
 from crucible.trajectory import RECORDERS_WORD, Trajectory
-from crucible.worlds import World
+from crucible.worlds import LIVE, World
 
 __all__ = ["Judgement", "Rerun", "RerunJob", "judge", "rerun_job"]
 
@@ -90,6 +91,8 @@ def _rerun(job: RerunJob) -> Rerun:
 
 
 def _run_once(job: RerunJob) -> Transcript:
+    if job.world.code_digest == LIVE:
+        raise PolicyError("recorded with live Python objects, which data cannot rebuild")
     env = _pool.get(job.world)
     try:
         if env.needs_sandbox:
@@ -114,7 +117,7 @@ def judge(trajectory: Trajectory, result: Rerun) -> Judgement:
     if len(set(result.transcripts)) > 1:
         return Judgement("unverifiable", "not deterministic here: two replays disagree")
     recorded = trajectory.provenance.get("toolchain")
-    here = toolchain(trajectory.world.toolchain_needs)
+    here = toolchain(environment_class(trajectory.world.env_id).toolchain_needs)
     if isinstance(recorded, dict):
         moved = [name for name in here if recorded.get(name) not in (None, here[name])]
         if moved:

@@ -109,7 +109,7 @@ def import_environment(reference: str) -> type[Environment]:
     except AttributeError:
         raise UsageError(f"module {module_name!r} has no {qualname!r}") from None
     cls = _checked_class(found, reference)
-    return register(cls.env_id or reference)(cls)
+    return register(cls.own_id())(cls)
 
 
 def import_module_for_environments(module_name: str) -> None:
@@ -122,7 +122,7 @@ def import_module_for_environments(module_name: str) -> None:
     for value in vars(module).values():
         ours = isinstance(value, type) and issubclass(value, Environment)
         if ours and value.__module__ == module.__name__:
-            register(value.env_id or f"{module_name}:{value.__qualname__}")(value)
+            register(value.own_id())(value)
 
 
 def _import_user_module(module_name: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -123,8 +123,6 @@ def _judge_alone(trajectory: Trajectory) -> Judgement:
 def _judge_legacy(trajectory: Trajectory) -> Judgement:
     """Re-run a file of crucible-rl 0.1 or 0.2 in today's environment: its digests hash less, so
     the best answer is which of the other claims came out equal."""
-    from dataclasses import replace
-
     from crucible.registry import environment_class
     from crucible.worlds import world_of
 
@@ -194,18 +192,17 @@ def _verdicts(reading: _Reading, workers: int, imports: Sequence[str]) -> Iterat
 
 
 def _jobs(batch: list[_Row]) -> list[RerunJob]:
-    return [
-        RerunJob.of(row.trajectory)
-        for row in batch
-        if row.trajectory is not None and row.problem is None
-    ]
+    return [RerunJob.of(row.trajectory) for row in batch if row.trajectory is not None]
 
 
 def _decide(row: _Row, results: Iterator[Rerun]) -> Verdict:
-    if row.trajectory is None or row.problem is not None:
+    """The verdict on a row. A tampered row is re-run too, to name what was changed in it."""
+    if row.trajectory is None:
         judgement = row.problem or Judgement("refused", "the row cannot be read")
     else:
         judgement = judge(row.trajectory, next(results))
+        if row.problem is not None:
+            judgement = replace(row.problem, mismatches=judgement.mismatches)
     fingerprint = str(row.columns["fingerprint"])
     return _verdict_of(row.index, fingerprint, trajectory=row.trajectory, judgement=judgement)
 
@@ -235,8 +232,8 @@ def _rows(reading: _Reading) -> Iterator[_Row]:
 
 
 def _shard_rows(reading: _Reading, shard: Shard) -> Iterator[_Row]:
-    """The rows of one shard. A shard whose bytes or root are wrong makes all its rows tampered;
-    it is read twice, so that no row of it is ever re-run."""
+    """The rows of one shard. A shard whose bytes or root are wrong makes all its rows tampered,
+    so it is read once to know its root and once more for its rows."""
     intact = _check_bytes(reading, shard)
     try:
         leaves = [leaf_hash(row) for row in read_rows(reading.folder / shard.path, "trajectories")]
@@ -248,7 +245,7 @@ def _shard_rows(reading: _Reading, shard: Shard) -> Iterator[_Row]:
         reading.find(shard.path, f"expected {shard.rows} rows, found {len(leaves)}")
         intact = False
     root = merkle_root(leaves).hex()
-    if root != shard.root:
+    if intact and root != shard.root:
         reading.find(shard.path, f"expected root {shard.root}, found {root}")
         intact = False
     for columns in read_rows(reading.folder / shard.path, "trajectories"):

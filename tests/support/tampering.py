@@ -1,0 +1,74 @@
+"""What an attacker does to a dataset: edit rows, with or without making all hashes fit again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from crucible.dataset.folder import read_manifest, read_worlds, write_dataset_files
+from crucible.dataset.manifest import MANIFEST_PATH, Manifest, Shard
+from crucible.dataset.schema import trajectory_of, trajectory_schema
+from crucible.dataset.shards import ShardWriter, read_rows
+
+Rows = list[dict[str, Any]]
+
+
+def data_path(folder: Path) -> Path:
+    """The only trajectory shard of ``folder``."""
+    (path,) = (folder / "data").glob("*.parquet")
+    return path
+
+
+def edit_rows(folder: Path, edit: Callable[[Rows], Any]) -> None:
+    """Rewrite the shard in place with edited rows; every hash is left as it was."""
+    path = data_path(folder)
+    rows = list(read_rows(path, "trajectories"))
+    edit(rows)
+    table = pa.Table.from_pylist(rows, schema=trajectory_schema())
+    pq.write_table(table, path, compression="zstd", store_schema=False)
+
+
+def forge_rows(folder: Path, edit: Callable[[Rows], Any], *, refingerprint: bool = True) -> None:
+    """Rewrite the dataset with edited rows and every hash and count made to fit again."""
+    manifest = read_manifest(folder)
+    rows = [row for s in manifest.shards_of("trajectories") for row in rows_of(folder, s)]
+    edit(rows)
+    if refingerprint:
+        worlds = read_worlds(folder, manifest)
+        for row in rows:
+            if row["world"] in worlds:
+                row["num_steps"] = len(row["steps"])
+                trajectory = trajectory_of(row, worlds[row["world"]])
+                row["transcript"] = trajectory.transcript
+                row["fingerprint"] = trajectory.fingerprint
+    data_path(folder).unlink()
+    writer = ShardWriter(folder, config="trajectories", split="train")
+    for row in rows:
+        writer.add(row)
+    write_forged(folder, manifest, [*manifest.shards_of("worlds"), *writer.close()], rows=rows)
+
+
+def write_forged(folder: Path, manifest: Manifest, shards: list[Shard], *, rows: Rows) -> None:
+    """Write manifest and card for ``shards``, with counts that fit ``rows``."""
+    worlds: dict[str, int] = {}
+    for row in rows:
+        worlds[row["world"]] = worlds.get(row["world"], 0) + 1
+    (folder / MANIFEST_PATH).unlink()
+    write_dataset_files(folder, replace(manifest, shards=tuple(shards), worlds=worlds))
+
+
+def rows_of(folder: Path, shard: Shard) -> Rows:
+    """The rows of one shard."""
+    return list(read_rows(folder / shard.path, "trajectories"))
+
+
+def flip_byte(path: Path, position: int) -> None:
+    """Flip one bit of the byte at ``position``, counted modulo the file's size."""
+    data = bytearray(path.read_bytes())
+    data[position % len(data)] ^= 1
+    path.write_bytes(data)
