@@ -83,9 +83,7 @@ class GuessEnv(Environment):
             observation = {"error": f"expected an integer, found {_shown(action)}", **bounds}
         else:
             observation = {"feedback": "higher" if guess < self._secret else "lower", **bounds}
-        return StepResult(
-            observation, -0.05, done=self._num_guesses >= self.max_guesses, info=info
-        )
+        return StepResult(observation, -0.05, done=self._num_guesses >= self.max_guesses, info=info)
 
     def digest(self) -> str:
         state = [self._secret, self._num_guesses, str(self._last)]

@@ -176,7 +176,9 @@ class HttpTaskEnv(Environment):
         }
         tools = [_tool("request", "Send a request, see the response.", (request, "path"))]
         if self._answers:
-            kind = next(n for t, n in _JSON_TYPES if isinstance(self._options["expected_answer"], t))
+            kind = next(
+                n for t, n in _JSON_TYPES if isinstance(self._options["expected_answer"], t)
+            )
             answer = {"answer": {"type": kind, "description": "The answer to the task."}}
             tools.append(_tool("submit", "Hand in the answer.", (answer, "answer")))
         return tools
@@ -248,7 +250,9 @@ class HttpTaskEnv(Environment):
 
     def _response(self, key: str, action: JSON) -> Mapping[str, Any]:
         for exchange in self._options["exchanges"]:
-            if key == f"{exchange['method'].upper()} {exchange['path']}" and _fits(action, exchange):
+            if key == f"{exchange['method'].upper()} {exchange['path']}" and _fits(
+                action, exchange
+            ):
                 return dict(exchange["response"])
         return dict(self.recording.get(key, self.not_found))
 
