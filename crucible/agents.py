@@ -116,9 +116,7 @@ class RandomAgent:
             case "object":
                 return {k: self._value(v) for k, v in schema.get("properties", {}).items()}
             case "array":
-                return [
-                    self._value(schema.get("items", {})) for _ in range(schema.get("minItems", 1))
-                ]
+                return [self._value(schema.get("items", {})) for _ in range(schema.get("minItems", 1))]
             case "integer":
                 return self._random.randint(schema.get("minimum", 0), schema.get("maximum", 100))
             case "number":

@@ -288,9 +288,7 @@ def _decoded_array(body: Any) -> Any:
         raise TextError(f"a tagged array has shape {shape!r:.80}")
     data = _decoded_base64(body["data"])
     if math.prod(shape) * int(dtype[2:]) != len(data):
-        raise TextError(
-            f"a tagged array of shape {shape} and dtype {dtype} holds {len(data)} bytes"
-        )
+        raise TextError(f"a tagged array of shape {shape} and dtype {dtype} holds {len(data)} bytes")
     return np.frombuffer(data, dtype=dtype).reshape(shape).copy()
 
 
@@ -311,7 +309,9 @@ def _difference(left: Any, right: Any, path: list[str | int]) -> Difference | No
         return _item_difference(left, right, (keys, path))
     if isinstance(left, list) and isinstance(right, list):
         indices = list(range(max(len(left), len(right))))
-        return _item_difference(dict(enumerate(left)), dict(enumerate(right)), (indices, path))
+        return _item_difference(
+            dict(enumerate(left)), dict(enumerate(right)), (indices, path)
+        )
     texts = _dumps(left), _dumps(right)
     if texts[0] == texts[1]:
         return None

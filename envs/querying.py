@@ -140,9 +140,9 @@ class QuerySession:
             return self.database.query(question.check_sql).rows, None
         if question.must_read and not result.reads:
             return result.rows, "the answer must be computed from the tables"
-        if is_correct(result.rows, question.expected_rows, ordered=question.ordered):
-            if not all(self._holds(sql, variant) for variant in question.variants()):
-                return result.rows, "the statement gives wrong rows on other data"
+        right = is_correct(result.rows, question.expected_rows, ordered=question.ordered)
+        if right and not all(self._holds(sql, variant) for variant in question.variants()):
+            return result.rows, "the statement gives wrong rows on other data"
         return result.rows, None
 
     def _holds(self, sql: str, variant: Variant) -> bool:

@@ -73,28 +73,32 @@ def _literal(value: Any) -> str:
     return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
 
 
-PEOPLE = (
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+PEOPLE = _words(
     "Ada Bo Cleo Dara Edo Finn Gia Hugo Iris Jona Kaya Leo Mina Nils Ola Pia Quin Rosa Sven Tara "
     "Uma Vito Wanda Xeno Yara Zane Alba Bram Cora Dion Elsa Faro Greta Hana Ivo Juno"
-).split()
-CITIES = "Oslo Lima Accra Quito Turin Hanoi".split()
-THINGS = (
+)
+CITIES = _words("Oslo Lima Accra Quito")
+THINGS = _words(
     "anvil bench crate drill easel flask gauge hinge inkpot jack kettle lamp mallet nozzle oven "
     "pulley quill ruler spade torch urn vise wrench yoke"
-).split()
-SUBJECTS = (
+)
+SUBJECTS = _words(
     "Algebra Botany Ceramics Drawing Ethics Forestry Geometry Harmony Logic Mechanics Optics "
     "Poetry Rhetoric Statics Topology"
-).split()
-TITLES = (
+)
+TITLES = _words(
     "Amber Birch Comet Delta Ember Fjord Grove Haven Islet Jade Karst Ledge Mirage Nectar Orbit "
     "Prism Quartz Ridge Shoal Tundra"
-).split()
+)
 
 
 def _shop(draw: Draw) -> Rows:
     customers = [
-        (i, name, draw.pick(CITIES[:4]), draw.day()) for i, name in _numbered(draw, PEOPLE, 12)
+        (i, name, draw.pick(CITIES), draw.day()) for i, name in _numbered(draw, PEOPLE, 12)
     ]
     categories = ["tools", "kitchen", "office"]
     products = [

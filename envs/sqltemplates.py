@@ -45,7 +45,7 @@ _JOIN = (
         "JOIN orders o ON o.customer_id = c.id JOIN order_items i ON i.order_id = o.id "
         "JOIN products p ON p.id = i.product_id WHERE c.city = '{city}' "
         "GROUP BY c.id ORDER BY total DESC, c.name",
-        {"city": CITIES[:4]},
+        {"city": CITIES},
         explore=True,
     ),
     Template(
@@ -100,7 +100,8 @@ _GROUP = (
         "The departments whose salaries add up to more than {limit}: name and sum, highest "
         "first, ties by name.",
         "SELECT d.name, SUM(e.salary) AS total FROM departments d JOIN employees e "
-        "ON e.department_id = d.id GROUP BY d.id HAVING total > {limit} ORDER BY total DESC, d.name",
+        "ON e.department_id = d.id GROUP BY d.id HAVING total > {limit} "
+        "ORDER BY total DESC, d.name",
         "SELECT d.name, SUM(e.salary) AS total FROM departments d JOIN employees e "
         "ON e.department_id = d.id WHERE d.budget > {limit} GROUP BY d.id "
         "ORDER BY total DESC, d.name",
@@ -270,7 +271,7 @@ _SUBQUERY = (
         "SELECT DISTINCT p.name FROM products p JOIN order_items i ON i.product_id = p.id "
         "JOIN orders o ON o.id = i.order_id JOIN customers c ON c.id = o.customer_id "
         "WHERE c.city <> '{city}' ORDER BY p.name",
-        {"city": CITIES[:4]},
+        {"city": CITIES},
     ),
 )
 

@@ -76,7 +76,7 @@ _REPLIED = (
 )
 
 
-def _staff(name: str, task: str, actions: tuple[str, str], rows: tuple[Any, Any]) -> SuiteWorld:
+def _staff(name: str, task: str, *, actions: tuple[str, str], rows: tuple[Any, Any]) -> SuiteWorld:
     """One SELECT over the employees; every attempt is graded."""
     right, wrong = actions
     kwargs = {
@@ -92,7 +92,7 @@ def _staff(name: str, task: str, actions: tuple[str, str], rows: tuple[Any, Any]
     return _world(name, kwargs, ([right], [wrong]))
 
 
-def _forum(name: str, task: str, actions: tuple[str, str], rows: tuple[Any, Any]) -> SuiteWorld:
+def _forum(name: str, task: str, *, actions: tuple[str, str], rows: tuple[Any, Any]) -> SuiteWorld:
     """A question over tables that have to be looked up first; submissions are graded."""
     right, wrong = actions
     kwargs = {
@@ -113,7 +113,12 @@ def _forum(name: str, task: str, actions: tuple[str, str], rows: tuple[Any, Any]
 
 
 def _change(
-    name: str, task: str, sql: tuple[str, str], actions: tuple[list[Any], list[Any]], **more: Any
+    name: str,
+    task: str,
+    *,
+    sql: tuple[str, str],
+    actions: tuple[list[Any], list[Any]],
+    expected_rows: list[list[Any]],
 ) -> SuiteWorld:
     """A change of the database, one statement at a time; ``sql`` builds and checks it."""
     kwargs = {
@@ -124,7 +129,7 @@ def _change(
         "check_sql": sql[1],
         "rubric": dict(RUBRIC),
         "max_attempts": 12,
-        **more,
+        "expected_rows": expected_rows,
     }
     return _world(name, kwargs, actions)
 
@@ -141,14 +146,14 @@ _WORLDS = (
     _staff(
         "second-highest",
         "The name of the employee with the second highest salary.",
-        (_SECOND, "SELECT name FROM employees ORDER BY salary DESC LIMIT 1"),
-        ([["Mara"]], [["Elif"]]),
+        actions=(_SECOND, "SELECT name FROM employees ORDER BY salary DESC LIMIT 1"),
+        rows=([["Mara"]], [["Elif"]]),
     ),
     _staff(
         "payroll",
         "For each department, alphabetically: its name and the sum of its salaries.",
-        (_PAYROLL, _PAYROLL.replace("SUM", "MAX")),
-        (
+        actions=(_PAYROLL, _PAYROLL.replace("SUM", "MAX")),
+        rows=(
             [["Labs", 205000], ["Ops", 49000], ["Sales", 191000]],
             [["Labs", 90000], ["Ops", 169000], ["Sales", 100000]],
         ),
@@ -156,14 +161,14 @@ _WORLDS = (
     _staff(
         "large-departments",
         "The departments with at least three employees, alphabetically: name and head count.",
-        (_LARGE, _LARGE.replace(">= 3", "> 3")),
-        ([["Labs", 3], ["Sales", 3]], [["Ops", 4]]),
+        actions=(_LARGE, _LARGE.replace(">= 3", "> 3")),
+        rows=([["Labs", 3], ["Sales", 3]], [["Ops", 4]]),
     ),
     _staff(
         "above-average",
         "Name and salary of those who earn more than the average, highest salary first.",
-        (_ABOVE, _ABOVE.replace("AVG", "MIN")),
-        (
+        actions=(_ABOVE, _ABOVE.replace("AVG", "MIN")),
+        rows=(
             [["Ravi", 81000], ["Mara", 72000], ["Timo", 69000], ["Otto", 64000]],
             [["Dario", 90000], ["Elif", 70000]],
         ),
@@ -172,8 +177,8 @@ _WORLDS = (
         "votes-per-author",
         "For each author of a post with votes: the handle and the sum of the votes on all their "
         "posts, highest first, ties by handle.",
-        (_VOTES, _VOTES.replace("SUM(v.value)", "COUNT(*)")),
-        (
+        actions=(_VOTES, _VOTES.replace("SUM(v.value)", "COUNT(*)")),
+        rows=(
             [["kestrel", 3], ["lynx", 1], ["otter", 1]],
             [["finch", 3], ["mole", 2], ["badger", -1]],
         ),
@@ -181,22 +186,22 @@ _WORLDS = (
     _forum(
         "replied-to-others",
         "The handles of those who replied to a post of somebody else, each once, alphabetically.",
-        (
+        actions=(
             _REPLIED,
             _REPLIED.replace(" JOIN posts b ON b.id = a.reply_to WHERE b.author", " WHERE 0"),
         ),
-        ([["kestrel"], ["lynx"], ["otter"]], [["finch"]]),
+        rows=([["kestrel"], ["lynx"], ["otter"]], [["finch"]]),
     ),
     _change(
         "transfer",
         "Move 150 from ines to kim, and write one ledger row with id 1 for it: source, target and "
         "amount.",
-        (
+        sql=(
             _BANK,
             "SELECT owner, balance, NULL FROM accounts UNION ALL "
             "SELECT source, target, amount FROM ledger ORDER BY 1, 2",
         ),
-        (
+        actions=(
             [
                 "UPDATE accounts SET balance = balance - 150 WHERE owner = 'ines'",
                 "UPDATE accounts SET balance = balance + 150 WHERE owner = 'kim'",
@@ -219,12 +224,12 @@ _WORLDS = (
         "tidy-stock",
         "Add the quantity of 'BOLT' to 'bolt' and delete 'BOLT'; then move the items with "
         "quantity 0 from items to archive.",
-        (
+        sql=(
             _STOCK,
             "SELECT 'items', sku, quantity FROM items UNION ALL "
             "SELECT 'archive', sku, quantity FROM archive ORDER BY 1, 2",
         ),
-        (
+        actions=(
             [
                 "UPDATE items SET quantity = quantity + 5 WHERE sku = 'bolt'",
                 "DELETE FROM items WHERE sku = 'BOLT'",
