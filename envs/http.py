@@ -114,7 +114,7 @@ class HttpTaskEnv(Environment):
         "response, and use what it says (ids, tokens, links) in the next one."
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - the positions of 0.2.0
         self,
         recording: dict[str, Any],
         task: str,
@@ -202,8 +202,8 @@ class HttpTaskEnv(Environment):
     def render(self, observation: Observation) -> str:
         match observation:
             case {"task": str(task), **rest}:
-                endpoints = rest.get("endpoints", [])
-                return "\n".join([task, *(["", "Endpoints:", *endpoints] if endpoints else [])])
+                endpoints = rest.get("endpoints")
+                return "\n".join([task, "", "Endpoints:", *endpoints]) if endpoints else task
             case {"response": {"status": int(status), "body": body}}:
                 shown = body if isinstance(body, str) else canonical_text(body)
                 return f"HTTP {status}\n{shown}"

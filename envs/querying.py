@@ -74,10 +74,10 @@ class QuerySession:
                 return self._graded(sql)
         return self._failed("expected a statement or a call of one of the tools")
 
-    def digest(self, domain: str) -> str:
-        """The digest of the database's content and the counters."""
-        counters = [self.num_attempts, self.best_score, self.solved]
-        return state_digest(domain, self.database.content_digest(), canonical_text(counters))
+    def digest(self, domain: str, *, hidden: str) -> str:
+        """The digest of the database's content, the counters, and what else is ``hidden``."""
+        counters = canonical_text([self.num_attempts, self.best_score, self.solved])
+        return state_digest(domain, self.database.content_digest(), counters, hidden)
 
     @property
     def _describes(self) -> bool:
@@ -140,9 +140,9 @@ class QuerySession:
             return self.database.query(question.check_sql).rows, None
         if question.must_read and not result.reads:
             return result.rows, "the answer must be computed from the tables"
-        if is_correct(result.rows, question.expected_rows, ordered=question.ordered):
-            if not all(self._holds(sql, variant) for variant in question.variants()):
-                return result.rows, "the statement gives wrong rows on other data"
+        right = is_correct(result.rows, question.expected_rows, ordered=question.ordered)
+        if right and not all(self._holds(sql, variant) for variant in question.variants()):
+            return result.rows, "the statement gives wrong rows on other data"
         return result.rows, None
 
     def _holds(self, sql: str, variant: Variant) -> bool:
@@ -179,6 +179,7 @@ class QueryEnvironment(Environment):
 
     _rules: Rules = Rules()
     _session: QuerySession | None = None
+    _hidden: str = ""
 
     @abstractmethod
     def kwargs(self) -> dict[str, Any]: ...
@@ -192,7 +193,7 @@ class QueryEnvironment(Environment):
     def digest(self) -> str:
         if self._session is None:
             return state_digest(self.env_id, "not reset")
-        return self._session.digest(self.env_id)
+        return self._session.digest(self.env_id, hidden=self._hidden)
 
     def success(self) -> bool:
         return self._session is not None and self._session.solved

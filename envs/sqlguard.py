@@ -20,8 +20,13 @@ OPS_PER_CALL = 100
 MAX_SECONDS = 10.0
 """The wall-clock limit of a statement: a safety net, never a recorded outcome."""
 
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 ALLOWED_FUNCTIONS = frozenset(
-    """
+    _words("""
     abs avg ceil ceiling char coalesce concat concat_ws count cume_dist date datetime dense_rank
     first_value floor glob group_concat hex ifnull iif instr json json_array json_array_length
     json_extract json_group_array json_group_object json_object json_type json_valid julianday
@@ -29,7 +34,7 @@ ALLOWED_FUNCTIONS = frozenset(
     nullif octet_length percent_rank quote rank replace round row_number rtrim sign sqrt strftime
     string_agg substr substring sum time total trim typeof unicode unixepoch unlikely upper
     -> ->>
-    """.split()
+    """)
 )
 """Functions whose value depends on their arguments and the SQLite version alone."""
 
@@ -44,19 +49,19 @@ _DATE_FUNCTIONS = {
 """Date functions and the fewest arguments with which they do not read the clock."""
 _CLOCK_WORDS = ("now", "localtime", "utc")
 
-_ACTIONS = (
+_ACTIONS = _words(
     "CREATE_INDEX CREATE_TABLE CREATE_TEMP_INDEX CREATE_TEMP_TABLE CREATE_TEMP_TRIGGER "
     "CREATE_TEMP_VIEW CREATE_TRIGGER CREATE_VIEW DELETE DROP_INDEX DROP_TABLE DROP_TEMP_INDEX "
     "DROP_TEMP_TABLE DROP_TEMP_TRIGGER DROP_TEMP_VIEW DROP_TRIGGER DROP_VIEW INSERT PRAGMA READ "
     "SELECT TRANSACTION UPDATE ATTACH DETACH ALTER_TABLE REINDEX ANALYZE CREATE_VTABLE "
     "DROP_VTABLE FUNCTION SAVEPOINT RECURSIVE"
-).split()
+)
 _NAMES = {getattr(sqlite3, f"SQLITE_{name}"): name for name in _ACTIONS}
 _CODES = {name: code for code, name in _NAMES.items()}
 
 
 def _codes(names: str) -> frozenset[int]:
-    return frozenset(_CODES[name] for name in names.split())
+    return frozenset(_CODES[name] for name in _words(names))
 
 
 class Phase(enum.Enum):
