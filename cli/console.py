@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["JsonOption", "QuietOption", "note", "print_json", "print_line", "print_table"]
 __all__ += ["progress", "result_console"]
 
+PIPED_WIDTH = 160
+
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no remarks.")]
 
@@ -45,7 +47,8 @@ def result_console() -> Console:
     """A rich console on stdout that takes no markup from its text."""
     from rich.console import Console
 
-    return Console(markup=False, highlight=False, emoji=False)
+    width = None if sys.stdout.isatty() else PIPED_WIDTH
+    return Console(markup=False, highlight=False, emoji=False, width=width)
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -55,7 +58,8 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> No
     table = Table(box=None, pad_edge=False, header_style="bold")
     for index, heading in enumerate(headings):
         numeric = all(_is_number(row[index]) for row in rows)
-        table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
+        last = index == len(headings) - 1
+        table.add_column(heading, justify="right" if numeric else "left", no_wrap=not last)
     for row in rows:
         table.add_row(*(plain_text(str(cell)) for cell in row))
     result_console().print(table)
@@ -98,4 +102,4 @@ def progress(label: str, total: int, *, quiet: bool = False) -> Iterator[Callabl
 
 
 def _is_number(cell: object) -> bool:
-    return isinstance(cell, int | float) or str(cell).rstrip("%").replace(".", "").isdigit()
+    return isinstance(cell, int | float) or str(cell).strip("%-–").replace(".", "").isdigit()

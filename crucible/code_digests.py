@@ -12,7 +12,11 @@ from pathlib import Path
 
 from crucible.fingerprints import tagged_hash
 
-__all__ = ["CodeIdentity", "code_identity"]
+__all__ = ["LIVE", "CodeIdentity", "code_identity"]
+
+LIVE = "live"
+"""The ``code_digest`` of a world that exists in one process only: its environment holds live
+Python objects, or its class is in no file. Data cannot rebuild it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,10 @@ def _identity(module_name: str) -> CodeIdentity:
         packages = [p for p, owners in _packages() if names[0] in owners]
         digest = _digest(packages, found.name, found.version)
         return CodeIdentity(found.name, found.version, digest)
-    return CodeIdentity(code_digest=_digest([module_name if top == "__main__" else top]))
+    package = module_name if top == "__main__" else top
+    if not any(_files(package)):
+        return CodeIdentity(code_digest=LIVE)
+    return CodeIdentity(code_digest=_digest([package]))
 
 
 def _packages() -> Iterable[tuple[str, list[str]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from crucible.code_digests import LIVE
 from crucible.env_pool import EnvironmentPool
 from crucible.episodes import Transcript, describe_error, rerun
 from crucible.errors import (
@@ -18,7 +19,7 @@ from crucible.registry import environment_class
 from crucible.replaying import Mismatch, compare
 from crucible.toolchain import toolchain
 from crucible.trajectory import RECORDERS_WORD, Trajectory
-from crucible.worlds import LIVE, World
+from crucible.worlds import World
 
 __all__ = ["Judgement", "Rerun", "RerunJob", "judge", "rerun_job"]
 

@@ -7,15 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from crucible.canonical import canonical_text, parse_text
-from crucible.code_digests import code_identity
+from crucible.code_digests import LIVE, code_identity
 from crucible.env import Environment
 from crucible.fingerprints import tagged_hash
 from crucible.suites import loadable_suites
 
-__all__ = ["LIVE", "World", "bundled_worlds", "label_world", "world_of"]
-
-LIVE = "live"
-"""The ``code_digest`` of a world that holds live Python objects, so that data cannot rebuild it."""
+__all__ = ["World", "bundled_worlds", "label_world", "world_of"]
 
 
 @dataclass(frozen=True, slots=True)
