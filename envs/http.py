@@ -201,9 +201,10 @@ class HttpTaskEnv(Environment):
 
     def render(self, observation: Observation) -> str:
         match observation:
-            case {"task": str(task), **rest}:
-                endpoints = rest.get("endpoints")
-                return "\n".join([task, "", "Endpoints:", *endpoints]) if endpoints else task
+            case {"task": str(task), "endpoints": list(endpoints)}:
+                return "\n".join([task, "", "Endpoints:", *endpoints])
+            case {"task": str(task)}:
+                return task
             case {"response": {"status": int(status), "body": body}}:
                 shown = body if isinstance(body, str) else canonical_text(body)
                 return f"HTTP {status}\n{shown}"
