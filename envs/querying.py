@@ -54,7 +54,7 @@ class Rules:
 class QuerySession:
     """One episode over one database."""
 
-    def __init__(self, database: LockedDatabase, question: Question, rules: Rules) -> None:
+    def __init__(self, database: LockedDatabase, question: Question, *, rules: Rules) -> None:
         self.database, self.question, self.rules = database, question, rules
         self.num_attempts = 0
         self.solved = False
@@ -211,11 +211,13 @@ class QueryEnvironment(Environment):
         rules = self._rules
         verb = "Run one SQLite statement" if rules.write else "Run one SQLite SELECT"
         graded = "" if rules.submit or rules.write else " Its rows are your answer."
-        tools = [_tool("query", f"{verb} and see its rows.{graded}", "sql")]
+        tools = [_tool("query", f"{verb} and see its rows.{graded}", argument="sql")]
         if rules.submit or rules.write:
-            tools.append(_tool("describe", "See the columns of a table.", "table"))
+            tools.append(_tool("describe", "See the columns of a table.", argument="table"))
         if rules.submit:
-            tools.append(_tool("submit", "Hand in the SELECT that answers the task.", "sql"))
+            tools.append(
+                _tool("submit", "Hand in the SELECT that answers the task.", argument="sql")
+            )
         return tools
 
     def action_from_call(self, name: str, arguments: JSON) -> Action:
@@ -253,7 +255,7 @@ class QueryEnvironment(Environment):
 _SQL_START = re.compile(r"(?i)(select|with|values|insert|update|delete|replace)\b")
 
 
-def _tool(name: str, description: str, argument: str) -> JSON:
+def _tool(name: str, description: str, *, argument: str) -> JSON:
     text = "One SQLite statement." if argument == "sql" else "The table's name."
     parameters = {
         "type": "object",

@@ -248,6 +248,32 @@ def test_a_write_that_returns_too_much_changes_nothing(database: LockedDatabase)
     assert database.query("SELECT COUNT(*) FROM e").rows == [[3]]
 
 
+def test_a_statement_past_the_wall_clock_limit_is_no_outcome_to_record(
+    database: LockedDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest = database.content_digest()
+    monkeypatch.setattr("crucible.envs.sqlguard.MAX_SECONDS", -1.0)
+    with pytest.raises(EpisodeError, match="wall-clock"):
+        database.query(ENDLESS + "SELECT COUNT(*) FROM c")
+    with pytest.raises(EpisodeError, match="wall-clock"):
+        database.write("INSERT INTO e " + ENDLESS + "SELECT 'x', i FROM c LIMIT 1000")
+    monkeypatch.undo()
+    assert database.query("SELECT COUNT(*) FROM e").rows == [[3]]
+    assert database.content_digest() == digest
+
+
+def test_what_a_trigger_wrote_counts_as_changed() -> None:
+    database = LockedDatabase.build(
+        SCRIPT,
+        "CREATE TABLE log (n TEXT);"
+        "CREATE TRIGGER t AFTER INSERT ON e BEGIN INSERT INTO log VALUES (new.n); END;",
+    )
+    before = database.content_digest()
+    assert database.write("INSERT INTO e VALUES ('d', 4) RETURNING n").num_changed == 2
+    assert database.query("SELECT n FROM log").rows == [["d"]]
+    assert database.content_digest() != before
+
+
 def test_an_idle_database_has_one_owner_at_a_time() -> None:
     idle = IdleDatabases(1)
     first, second = idle.take(SCRIPT), idle.take(SCRIPT)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from crucible.agents import RandomAgent
 from crucible.canonical import canonical_text, parse_text
 from crucible.registry import make
 from crucible.suites import Suite, SuiteWorld, load_suite
@@ -62,6 +63,15 @@ def test_at_least_a_third_of_the_worlds_need_three_steps(suite: Suite, play: Pla
         env = make(world.env_id, world.kwargs)
         shortest.append(min(len(play(env, world.oracle(s), seed=s)) - 1 for s in SEEDS))
     assert 3 * sum(length >= 3 for length in shortest) >= len(shortest)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_random_actions_are_answered_and_solve_nothing(world: SuiteWorld, play: Play) -> None:
+    env = make(world.env_id, world.kwargs)
+    for seed in range(5):
+        steps = play(env, RandomAgent(env, seed=seed), seed=seed)
+        assert len(steps) > 1
+        assert not env.success() or env.name() == "guess"
 
 
 def test_every_other_seed_gives_another_episode_where_a_world_says_it_is_seeded() -> None:
