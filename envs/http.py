@@ -174,13 +174,13 @@ class HttpTaskEnv(Environment):
             "headers": {"type": "object", "additionalProperties": text},
             "body": {"description": "The JSON body."},
         }
-        tools = [_tool("request", "Send a request, see the response.", (request, "path"))]
+        tools = [_tool("request", "Send a request, see the response.", arguments=(request, "path"))]
         if self._answers:
             kind = next(
                 n for t, n in _JSON_TYPES if isinstance(self._options["expected_answer"], t)
             )
             answer = {"answer": {"type": kind, "description": "The answer to the task."}}
-            tools.append(_tool("submit", "Hand in the answer.", (answer, "answer")))
+            tools.append(_tool("submit", "Hand in the answer.", arguments=(answer, "answer")))
         return tools
 
     def action_from_call(self, name: str, arguments: JSON) -> Action:
@@ -201,9 +201,10 @@ class HttpTaskEnv(Environment):
 
     def render(self, observation: Observation) -> str:
         match observation:
-            case {"task": str(task), **rest}:
-                endpoints = rest.get("endpoints")
-                return "\n".join([task, "", "Endpoints:", *endpoints]) if endpoints else task
+            case {"task": str(task), "endpoints": list(endpoints)}:
+                return "\n".join([task, "", "Endpoints:", *endpoints])
+            case {"task": str(task)}:
+                return task
             case {"response": {"status": int(status), "body": body}}:
                 shown = body if isinstance(body, str) else canonical_text(body)
                 return f"HTTP {status}\n{shown}"
@@ -294,7 +295,7 @@ def _typed(text: str, expected: Any) -> Any:
         return text
 
 
-def _tool(name: str, description: str, arguments: tuple[JSON, str]) -> JSON:
+def _tool(name: str, description: str, *, arguments: tuple[JSON, str]) -> JSON:
     properties, required = arguments
     parameters = {
         "type": "object",

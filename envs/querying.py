@@ -54,11 +54,11 @@ class Rules:
 class QuerySession:
     """One episode over one database."""
 
-    def __init__(self, database: LockedDatabase, question: Question, rules: Rules) -> None:
+    def __init__(self, database: LockedDatabase, question: Question, *, rules: Rules) -> None:
         self.database, self.question, self.rules = database, question, rules
         self.num_attempts = 0
-        self.best_score = 0.0
         self.solved = False
+        self.best_score = self._start_score = self._initial_score()
 
     def act(self, action: Action) -> StepResult:
         """What ``action`` led to: text is a query, an object names its tool."""
@@ -153,6 +153,15 @@ class QuerySession:
             return False
         return is_correct(rows, expected, ordered=self.question.ordered)
 
+    def _initial_score(self) -> float:
+        """What the database scores as built, which no statement gets credit for."""
+        question = self.question
+        if question.rubric is None or question.check_sql is None:
+            return 0.0
+        rows = self.database.query(question.check_sql).rows
+        grade = grade_rows(rows, question.expected_rows, ordered=question.ordered)
+        return min(score_of(grade, question.rubric), 0.95)
+
     def _reward(self, rows: Sequence[Sequence[Any]], info: JSON) -> float:
         """The reward of a graded statement.
 
@@ -165,7 +174,7 @@ class QuerySession:
         grade = grade_rows(rows, question.expected_rows, ordered=question.ordered)
         score = score_of(grade, question.rubric)
         info["rubric"], info["score"] = grade.to_dict(), score
-        gain = max(0.0, score - self.best_score)
+        gain = max(0.0, score - self.best_score) / (1.0 - self._start_score)
         self.best_score = max(self.best_score, score)
         cost = EXPLORE_REWARD if self.rules.write else WRONG_REWARD
         return round(gain if self.solved else gain + cost, 4)
@@ -202,11 +211,13 @@ class QueryEnvironment(Environment):
         rules = self._rules
         verb = "Run one SQLite statement" if rules.write else "Run one SQLite SELECT"
         graded = "" if rules.submit or rules.write else " Its rows are your answer."
-        tools = [_tool("query", f"{verb} and see its rows.{graded}", "sql")]
+        tools = [_tool("query", f"{verb} and see its rows.{graded}", argument="sql")]
         if rules.submit or rules.write:
-            tools.append(_tool("describe", "See the columns of a table.", "table"))
+            tools.append(_tool("describe", "See the columns of a table.", argument="table"))
         if rules.submit:
-            tools.append(_tool("submit", "Hand in the SELECT that answers the task.", "sql"))
+            tools.append(
+                _tool("submit", "Hand in the SELECT that answers the task.", argument="sql")
+            )
         return tools
 
     def action_from_call(self, name: str, arguments: JSON) -> Action:
@@ -244,7 +255,7 @@ class QueryEnvironment(Environment):
 _SQL_START = re.compile(r"(?i)(select|with|values|insert|update|delete|replace)\b")
 
 
-def _tool(name: str, description: str, argument: str) -> JSON:
+def _tool(name: str, description: str, *, argument: str) -> JSON:
     text = "One SQLite statement." if argument == "sql" else "The table's name."
     parameters = {
         "type": "object",

@@ -155,7 +155,7 @@ class SQLTaskEnv(QueryEnvironment):
             PolicyError: if the scripts ask for something that is not allowed.
             EpisodeError: if the scripts fail.
         """
-        self._session = QuerySession(self._fresh_database(), self._question(), self._rules)
+        self._session = QuerySession(self._fresh_database(), self._question(), rules=self._rules)
         return {"task": self.task, "schema": self._shown_schema()}
 
     def kwargs(self) -> dict[str, Any]:

@@ -101,7 +101,7 @@ class SQLSynthEnv(QueryEnvironment):
             rubric=RUBRIC,
             variants=functools.partial(self._other_data, problem),
         )
-        self._session = QuerySession(self._database, question, self._rules)
+        self._session = QuerySession(self._database, question, rules=self._rules)
         shown = schema.sql
         if problem.template.explore:
             shown = f"Tables: {', '.join(sorted(schema.tables))}"

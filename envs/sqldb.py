@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import sqlite3
 import struct
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from crucible.digests import state_digest
@@ -21,7 +22,7 @@ MAX_STATEMENT_BYTES = 64 * 1024
 SETUP_OPS = 20_000_000
 CHECK_OPS = 5_000_000
 
-_HEAP_BYTES = 512 * 1024 * 1024
+_HEAP_BYTES = 512 * 1024 * 1024  # of all connections of the process: SQLite has no other kind
 _MAX_PAGES = 16_384
 _SETUP_LENGTH = 1024 * 1024
 _SETUP_SQL_LENGTH = 4 * 1024 * 1024
@@ -124,7 +125,7 @@ class LockedDatabase:
             StatementError: if it fails, writes, or exceeds a limit.
             EpisodeError: if it exceeds the wall-clock limit, which is no outcome to record.
         """
-        self._start(sql, Phase.READ, max_ops)
+        self._start(sql, phase=Phase.READ, max_ops=max_ops)
         try:
             return self._fetched(sql)
         except _FAILURES as error:
@@ -137,18 +138,22 @@ class LockedDatabase:
             StatementError: if it fails, changes the schema, or exceeds a limit.
             EpisodeError: if it exceeds the wall-clock limit.
         """
+        before = self._connection.total_changes
         self._internal("BEGIN")
-        self._start(sql, Phase.WRITE, max_ops)
+        self._start(sql, phase=Phase.WRITE, max_ops=max_ops)
         try:
             result = self._fetched(sql)
-        except (*_FAILURES, StatementError) as error:
-            failure = error if isinstance(error, StatementError) else self._explained(error)
+        except StatementError:
             self._roll_back()
-            raise failure from None
+            raise
+        except _FAILURES as error:
+            self._roll_back()
+            raise self._explained(error) from None
+        num_changed = self._connection.total_changes - before
         self._internal("COMMIT")
-        if result.num_changed:
+        if num_changed:
             self._content = None
-        return result
+        return replace(result, num_changed=num_changed)
 
     def tables(self) -> list[str]:
         """The names of the tables and views, sorted."""
@@ -196,7 +201,7 @@ class LockedDatabase:
             self._internal("COMMIT")
         self._set_lengths(_STATEMENT_LENGTH, MAX_STATEMENT_BYTES)
 
-    def _start(self, sql: str, phase: Phase, max_ops: int) -> None:
+    def _start(self, sql: str, *, phase: Phase, max_ops: int) -> None:
         self._guard.start(phase, max_ops=max_ops)
         try:
             num_bytes = len(sql.encode())
@@ -223,8 +228,7 @@ class LockedDatabase:
                         f"result is larger than {MAX_ROWS} rows or {MAX_RESULT_BYTES} bytes"
                     )
                 rows.append(values)
-            changed = max(cursor.rowcount, 0) if self._guard.phase is Phase.WRITE else 0
-            return QueryResult(columns, rows, frozenset(self._guard.reads), changed)
+            return QueryResult(columns, rows, frozenset(self._guard.reads))
         finally:
             cursor.close()
 
@@ -293,17 +297,21 @@ class IdleDatabases:
     def __init__(self, max_databases: int) -> None:
         self._max_databases = max_databases
         self._idle: dict[tuple[str, ...], LockedDatabase] = {}
+        self._lock = threading.Lock()
 
     def take(self, *scripts: str) -> LockedDatabase:
         """An idle database that ``scripts`` built, or a new one."""
-        return self._idle.pop(scripts, None) or LockedDatabase.build(*scripts)
+        with self._lock:
+            database = self._idle.pop(scripts, None)
+        return database or LockedDatabase.build(*scripts)
 
     def give_back(self, database: LockedDatabase, *scripts: str) -> None:
         """Keep ``database``, which nobody wrote to, for the next one who wants ``scripts``."""
-        displaced = self._idle.pop(scripts, None)
-        self._idle[scripts] = database
-        if displaced is None and len(self._idle) > self._max_databases:
-            displaced = self._idle.pop(next(iter(self._idle)), None)
+        with self._lock:
+            displaced = self._idle.pop(scripts, None)
+            self._idle[scripts] = database
+            if displaced is None and len(self._idle) > self._max_databases:
+                displaced = self._idle.pop(next(iter(self._idle)))
         if displaced is not None:
             displaced.close()
 

@@ -133,12 +133,11 @@ class StatementGuard:
             self._calendar.close()
             self._calendar = None
 
-    def authorize(
-        self, action: int, first: str | None, second: str | None, *context: str | None
-    ) -> int:
+    def authorize(self, action: int, first: str | None, *context: str | None) -> int:
         """SQLite's authorizer: OK for what the phase allows, else DENY."""
         if self.phase is Phase.INTERNAL:
             return sqlite3.SQLITE_OK
+        second = context[0]
         if action not in _ALLOWED[self.phase]:
             return self._deny(_NAMES.get(action, f"action {action}"))
         if action in _CREATES and first is not None:

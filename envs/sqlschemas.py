@@ -98,12 +98,12 @@ TITLES = _words(
 
 def _shop(draw: Draw) -> Rows:
     customers = [
-        (i, name, draw.pick(CITIES), draw.day()) for i, name in _numbered(draw, PEOPLE, 12)
+        (i, name, draw.pick(CITIES), draw.day()) for i, name in _numbered(draw, PEOPLE, count=12)
     ]
     categories = ["tools", "kitchen", "office"]
     products = [
         (i, name, draw.pick(categories), 50 * draw.between(2, 30))
-        for i, name in _numbered(draw, THINGS, 12)
+        for i, name in _numbered(draw, THINGS, count=12)
     ]
     orders = [
         (i, draw.between(1, 11), draw.day(2022, 2024), draw.pick(["shipped", "open", "cancelled"]))
@@ -118,10 +118,10 @@ def _shop(draw: Draw) -> Rows:
 
 
 def _school(draw: Draw) -> Rows:
-    students = [(i, name, draw.between(1, 4)) for i, name in _numbered(draw, PEOPLE, 14)]
+    students = [(i, name, draw.between(1, 4)) for i, name in _numbered(draw, PEOPLE, count=14)]
     courses = [
         (i, title, ["science", "arts", "letters"][i % 3], draw.between(2, 8))
-        for i, title in _numbered(draw, SUBJECTS, 9)
+        for i, title in _numbered(draw, SUBJECTS, count=9)
     ]
     enrolments = [
         (student, course, None if draw.chance(0.15) else draw.between(40, 100))
@@ -132,10 +132,10 @@ def _school(draw: Draw) -> Rows:
 
 
 def _library(draw: Draw) -> Rows:
-    members = [(i, name, draw.day(2018, 2020)) for i, name in _numbered(draw, PEOPLE, 12)]
+    members = [(i, name, draw.day(2018, 2020)) for i, name in _numbered(draw, PEOPLE, count=12)]
     books = [
         (i, title, ["novel", "travel", "history"][i % 3], 10 * draw.between(9, 60))
-        for i, title in _numbered(draw, TITLES, 15)
+        for i, title in _numbered(draw, TITLES, count=15)
     ]
     loans = []
     for i in range(1, 37):
@@ -148,8 +148,10 @@ def _library(draw: Draw) -> Rows:
 
 def _clinic(draw: Draw) -> Rows:
     specialties = ["skin", "heart", "eyes"]
-    doctors = [(i, name, specialties[i % 3]) for i, name in _numbered(draw, PEOPLE[:18], 9)]
-    patients = [(i, name, draw.day(1950, 2010)) for i, name in _numbered(draw, PEOPLE[18:], 12)]
+    doctors = [(i, name, specialties[i % 3]) for i, name in _numbered(draw, PEOPLE[:18], count=9)]
+    patients = [
+        (i, name, draw.day(1950, 2010)) for i, name in _numbered(draw, PEOPLE[18:], count=12)
+    ]
     visits = [
         (i, draw.pick([1, 2, 3, 5, 6, 7]), draw.between(1, 12), draw.day(2023, 2024), fee)
         for i, fee in ((i, 5 * draw.between(4, 40)) for i in range(1, 41))
@@ -159,7 +161,7 @@ def _clinic(draw: Draw) -> Rows:
 
 def _fleet(draw: Draw) -> Rows:
     bases = ["north", "south", "east"]
-    drivers = [(i, name, bases[i % 3]) for i, name in _numbered(draw, PEOPLE, 9)]
+    drivers = [(i, name, bases[i % 3]) for i, name in _numbered(draw, PEOPLE, count=9)]
     vehicles = [
         (i, f"{draw.pick('ABCD')}{100 + 7 * i}", draw.pick(["van", "bus"])) for i in range(1, 9)
     ]
@@ -175,12 +177,12 @@ def _staff(draw: Draw) -> Rows:
     departments = [(i, name, 1000 * draw.between(80, 400)) for i, name in enumerate(names, 1)]
     employees = [
         (i, name, draw.between(1, 4), 100 * draw.between(250, 900), draw.day(2010, 2023))
-        for i, name in _numbered(draw, PEOPLE, 20)
+        for i, name in _numbered(draw, PEOPLE, count=20)
     ]
     return {"departments": departments, "employees": employees}
 
 
-def _numbered(draw: Draw, names: Sequence[str], count: int) -> list[tuple[int, str]]:
+def _numbered(draw: Draw, names: Sequence[str], *, count: int) -> list[tuple[int, str]]:
     return list(enumerate(draw.sample(names, count), 1))
 
 

@@ -22,7 +22,7 @@ def _get(path: str, **more: Any) -> dict[str, Any]:
 
 
 def _world(
-    name: str, kwargs: dict[str, Any], actions: tuple[Sequence[Any], Sequence[Any]]
+    name: str, kwargs: dict[str, Any], *, actions: tuple[Sequence[Any], Sequence[Any]]
 ) -> SuiteWorld:
     return SuiteWorld(
         name, "http-task", kwargs, oracle=lambda seed: actions[0], wrong=lambda seed: actions[1]
@@ -40,7 +40,7 @@ _DIRECTORY = _world(
         "task": "Fetch the record of Piet.",
         "expected_body": {"id": 8, "name": "Piet", "phone": "555-0108"},
     },
-    ([_get("/people"), _get("/people/8")], [_get("/people"), _get("/people/3")]),
+    actions=([_get("/people"), _get("/people/8")], [_get("/people"), _get("/people/3")]),
 )
 
 _WEATHER = _world(
@@ -56,7 +56,7 @@ _WEATHER = _world(
         "expected_answer": 54,
         "goals": ["GET /stations/hilltop/today"],
     },
-    (
+    actions=(
         [_get("/stations/hilltop/today"), {"answer": 54}],
         [_get("/stations/harbour/today"), {"answer": 32}],
     ),
@@ -97,7 +97,7 @@ _ORDERS = _world(
         "goals": ["POST /login", "GET /orders", "GET /orders/72"],
         "list_endpoints": False,
     },
-    (
+    actions=(
         [
             _ORDERS_LOGIN,
             _get("/orders", headers=_TOKEN),
@@ -135,7 +135,7 @@ _TICKETS = _world(
         "goals": ["GET /tickets", "GET /tickets?page=2", "GET /tickets/9"],
         "list_endpoints": False,
     },
-    (
+    actions=(
         [_get("/tickets"), _get("/tickets?page=2"), _get("/tickets/9"), {"answer": 7}],
         [_get("/tickets"), _get("/tickets/5"), {"answer": 3}],
     ),

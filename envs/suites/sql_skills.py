@@ -89,7 +89,7 @@ def _staff(name: str, task: str, *, actions: tuple[str, str], rows: tuple[Any, A
         "variants": [{"seed_sql": _OTHER_STAFF_ROWS, "expected_rows": rows[1]}],
         "max_attempts": 5,
     }
-    return _world(name, kwargs, ([right], [wrong]))
+    return _world(name, kwargs, actions=([right], [wrong]))
 
 
 def _forum(name: str, task: str, *, actions: tuple[str, str], rows: tuple[Any, Any]) -> SuiteWorld:
@@ -109,7 +109,7 @@ def _forum(name: str, task: str, *, actions: tuple[str, str], rows: tuple[Any, A
     }
     looks: list[Any] = [{"tool": "describe", "table": t} for t in ("people", "posts")]
     oracle = [*looks, right, {"tool": "submit", "sql": right}]
-    return _world(name, kwargs, (oracle, [*looks, {"tool": "submit", "sql": wrong}]))
+    return _world(name, kwargs, actions=(oracle, [*looks, {"tool": "submit", "sql": wrong}]))
 
 
 def _change(
@@ -131,11 +131,11 @@ def _change(
         "max_attempts": 12,
         "expected_rows": expected_rows,
     }
-    return _world(name, kwargs, actions)
+    return _world(name, kwargs, actions=actions)
 
 
 def _world(
-    name: str, kwargs: dict[str, Any], actions: tuple[Sequence[Any], Sequence[Any]]
+    name: str, kwargs: dict[str, Any], *, actions: tuple[Sequence[Any], Sequence[Any]]
 ) -> SuiteWorld:
     return SuiteWorld(
         name, "sql-task", kwargs, oracle=lambda seed: actions[0], wrong=lambda seed: actions[1]
