@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from crucible.cli import demo, envs, export, hub, record, show, train, verify
+from crucible.cli import demo, envs, export, hub, record, show, train, trust, verify
 
 __all__ = ["app", "run"]
 
@@ -23,11 +23,12 @@ app = typer.Typer(
 
 for command in (*record.COMMANDS, *show.COMMANDS, *verify.COMMANDS, *hub.COMMANDS):
     app.command()(command)
-for command in (*export.COMMANDS, *demo.COMMANDS):
+for command in (*export.COMMANDS, *trust.COMMANDS, *demo.COMMANDS):
     app.command()(command)
 app.add_typer(envs.app, name="envs")
 app.add_typer(hub.app, name="hub")
 app.add_typer(train.app, name="train")
+app.add_typer(trust.app, name="trust")
 
 
 @app.callback(invoke_without_command=True)

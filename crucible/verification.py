@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from crucible.anchors import anchor_of
+from crucible.anchors import Anchors
 from crucible.dataset.card import check_card
 from crucible.dataset.files import file_sha256
 from crucible.dataset.folder import read_card, read_manifest, read_worlds, unlisted_files
@@ -45,6 +45,7 @@ class _Reading:
 
     manifest: Manifest
     folder: Path
+    anchors: Anchors = field(default_factory=Anchors)
     worlds: dict[str, World] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     transcripts: set[str] = field(default_factory=set)
@@ -103,7 +104,9 @@ def verify_trajectory(
         judgement = _judge_legacy(trajectory)
     else:
         judgement = _judge_alone(trajectory)
-    verdict = _verdict_of(0, trajectory.fingerprint, trajectory=trajectory, judgement=judgement)
+    anchors = Anchors()
+    row = _Row(0, {"fingerprint": trajectory.fingerprint}, trajectory, None)
+    verdict = _verdict_of(row, judgement, anchors)
     return VerificationReport(
         root=None,
         num_rows=1,
@@ -188,32 +191,29 @@ def _verdicts(reading: _Reading, workers: int, imports: Sequence[str]) -> Iterat
     for reruns in run_in_workers(rerun_job, batches(), workers=workers, imports=imports):
         results = iter(reruns)
         for row in waiting.popleft():
-            yield _decide(row, results)
+            yield _verdict_of(row, _decide(row, results), reading.anchors)
 
 
 def _jobs(batch: list[_Row]) -> list[RerunJob]:
     return [RerunJob.of(row.trajectory) for row in batch if row.trajectory is not None]
 
 
-def _decide(row: _Row, results: Iterator[Rerun]) -> Verdict:
-    """The verdict on a row. A tampered row is re-run too, to name what was changed in it."""
+def _decide(row: _Row, results: Iterator[Rerun]) -> Judgement:
+    """What is to be said of a row. A tampered row is re-run too, to name what was changed in it."""
     if row.trajectory is None:
-        judgement = row.problem or Judgement("refused", "the row cannot be read")
-    else:
-        judgement = judge(row.trajectory, next(results))
-        if row.problem is not None:
-            judgement = replace(row.problem, mismatches=judgement.mismatches)
-    fingerprint = str(row.columns["fingerprint"])
-    return _verdict_of(row.index, fingerprint, trajectory=row.trajectory, judgement=judgement)
+        return row.problem or Judgement("refused", "the row cannot be read")
+    judgement = judge(row.trajectory, next(results))
+    if row.problem is not None:
+        return replace(row.problem, mismatches=judgement.mismatches)
+    return judgement
 
 
-def _verdict_of(
-    index: int, fingerprint: str, *, trajectory: Trajectory | None, judgement: Judgement
-) -> Verdict:
+def _verdict_of(row: _Row, judgement: Judgement, anchors: Anchors) -> Verdict:
+    trajectory = row.trajectory
     world = trajectory.world if trajectory else None
     return Verdict(
-        row=index,
-        fingerprint=fingerprint,
+        row=row.index,
+        fingerprint=str(row.columns["fingerprint"]),
         status=judgement.status,
         world=world.digest if world else "",
         label=world.label if world else "",
@@ -222,7 +222,7 @@ def _verdict_of(
         reason=judgement.reason,
         mismatches=judgement.mismatches,
         prefix=judgement.prefix,
-        anchor=anchor_of(world) if world else None,
+        anchor=anchors.of(world) if world else None,
     )
 
 

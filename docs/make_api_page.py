@@ -45,7 +45,9 @@ def signature_of(value: object) -> str:
         if parameter.kind is parameter.KEYWORD_ONLY and not star:
             star = True
             names.append("*")
-        prefix = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        prefix = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(
+            parameter.kind, ""
+        )
         star = star or parameter.kind is parameter.VAR_POSITIONAL
         names.append(prefix + parameter.name)
     return f"({', '.join(names)})"
