@@ -147,9 +147,9 @@ FILES: dict[str, Callable[[Path], Any]] = {
 }
 
 
-def data_path_link(folder: Path, target: Path) -> None:
-    name = read_manifest(folder).shards_of("trajectories")[0].path
-    (folder / name).symlink_to(target)
+def replace_by_link(path: Path, elsewhere: Path) -> None:
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
 
 
 def replace_in(path: Path, old: str, new: str) -> None:
