@@ -19,7 +19,7 @@ MAX_CARD_BYTES = 4 * 1024 * 1024
 
 _BEGIN, _END = "<!-- crucible:begin -->", "<!-- crucible:end -->"
 _TAGS = ["crucible", "trajectories", "agent-traces", "reinforcement-learning", "rl-environment"]
-_ROOT = re.compile(r"^root: `([0-9a-f]{64})`$", re.MULTILINE)
+_STATED = re.compile(r"^(root|manifest): `([0-9a-f]{64})`$", re.MULTILINE)
 
 
 def render_card(
@@ -55,7 +55,7 @@ def render_card(
 
 
 def check_card(text: str, manifest: Manifest) -> None:
-    """Nothing, if the card loads the manifest's files and states its root.
+    """Nothing, if the card loads the manifest's files and states its root and digest.
 
     Raises:
         FormatError: if the card has no readable YAML.
@@ -66,10 +66,14 @@ def check_card(text: str, manifest: Manifest) -> None:
         raise IntegrityError(
             f"{CARD_PATH}: configs load something else than the files in the manifest"
         )
-    stated = _ROOT.findall(text)
-    if stated != [manifest.root]:
-        found = ", ".join(stated) or "none"
-        raise IntegrityError(f"{CARD_PATH}: expected root {manifest.root}, found {found}")
+    expected = [("root", manifest.root), ("manifest", manifest.digest)]
+    stated = _STATED.findall(text)
+    if stated != expected:
+        raise IntegrityError(f"{CARD_PATH}: expected {_pairs(expected)}, found {_pairs(stated)}")
+
+
+def _pairs(pairs: list[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} {digest}" for name, digest in pairs) or "no digests"
 
 
 def front_matter(text: str) -> dict[str, Any]:
@@ -124,6 +128,7 @@ def _block(manifest: Manifest, stats: DatasetStats, replay_line: str) -> str:
         f"distinct transcripts: {stats.num_transcripts}.",
         "",
         f"root: `{manifest.root}`",
+        f"manifest: `{manifest.digest}`",
         "",
         replay_line,
         "",

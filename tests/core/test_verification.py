@@ -9,7 +9,7 @@ import pytest
 from tampering import Rows, data_path, edit_rows, flip_byte, forge_rows
 from walking import RecordWalks, Up, Walk
 
-from crucible.dataset.folder import MANIFEST_PATH, read_manifest
+from crucible.dataset.folder import MANIFEST_PATH
 from crucible.errors import CrucibleError, FormatError, TargetNotFoundError
 from crucible.rollouts import rollout
 from crucible.verdicts import VerificationReport
@@ -134,9 +134,7 @@ FILES: dict[str, Callable[[Path], Any]] = {
     "hub config": lambda d: (d / ".huggingface.yaml").write_text("a: 1"),
     "infos": lambda d: (d / "dataset_infos.json").write_text("{}"),
     "shard gone": lambda d: data_path(d).unlink(),
-    "shard is a link": lambda d: (
-        data_path(d).rename(d.parent / "x") and data_path_link(d, d.parent / "x")
-    ),
+    "shard is a link": lambda d: replace_by_link(data_path(d), d.parent / "x"),
     "card gone": lambda d: (d / "README.md").unlink(),
     "card without YAML": lambda d: (d / "README.md").write_text("# Hello"),
     "card of another root": lambda d: replace_in(d / "README.md", "root: `", "root: `0"),
