@@ -1,0 +1,269 @@
+"""One command in a box: bubblewrap with every namespace, no network and hard limits."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from crucible.errors import SandboxUnavailableError
+from crucible.sandbox.policy import SandboxPolicy
+from crucible.sandbox.runtime import SITE, pytest_paths
+from crucible.sandbox.workspace import DROPPED_ID, Workspace
+
+__all__ = ["HOME", "BoxResult", "run_in_box"]
+
+HOME = "/home/agent"
+POLL_S = 0.05
+
+_ENVIRONMENT = {
+    "COLUMNS": "80",
+    "HOME": HOME,
+    "LANG": "C.UTF-8",
+    "LC_ALL": "C.UTF-8",
+    "LOGNAME": "agent",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONHASHSEED": "0",
+    "SHELL": "/bin/bash",
+    "TERM": "dumb",
+    "TMPDIR": "/tmp",
+    "TZ": "UTC",
+    "USER": "agent",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BoxResult:
+    """How a command ended. ``exit_code`` is −signal where a signal ended it.
+
+    ``stopped`` says which limit ended it – ``time``, ``output`` or ``memory`` – or is None.
+    Outputs hold at most the policy's bytes.
+    """
+
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+    stopped: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the command ended by itself with status 0."""
+        return self.exit_code == 0 and self.stopped is None
+
+
+def run_in_box(
+    workspace: Workspace,
+    argv: Sequence[str],
+    *,
+    policy: SandboxPolicy | None = None,
+    with_pytest: bool = False,
+) -> BoxResult:
+    """Run ``argv`` in a fresh box over the files of ``workspace``.
+
+    When it returns, no process of the box is left.
+
+    Raises:
+        SandboxUnavailableError: if the box cannot be started.
+    """
+    policy = policy or workspace.policy
+    status_read, status_write = os.pipe()
+    with os.fdopen(status_read, "rb") as status:
+        try:
+            process = subprocess.Popen(
+                _launcher(workspace, argv, policy),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=(status_write,),
+                cwd="/",
+                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+            )
+        finally:
+            os.close(status_write)
+        options = ["--info-fd", str(status_write), *_options(workspace, with_pytest=with_pytest)]
+        try:
+            _send(process, options)
+            result = _collect(process, policy)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        if not status.read(1):
+            reason = result.stderr.decode("utf-8", "replace").strip()
+            raise SandboxUnavailableError(f"bubblewrap cannot make a box here: {reason}")
+    return result
+
+
+def _send(process: subprocess.Popen[bytes], options: Sequence[str]) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(b"".join(os.fsencode(option) + b"\0" for option in options))
+        process.stdin.flush()
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.close()
+
+
+def _launcher(workspace: Workspace, argv: Sequence[str], policy: SandboxPolicy) -> list[str]:
+    """The command line up to the box; bwrap reads its options from standard input, so that no
+    path of the host shows in the process list of the box."""
+    bwrap = str(workspace.runtime.bwrap)
+    enter = ["nsenter", "-t", str(workspace.pid), "-m"]
+    drop: list[str] = []
+    if workspace.as_root:
+        inside = workspace.runtime.bwrap.relative_to(workspace.runtime.bwrap_root)
+        bwrap = str(workspace.base / "bin" / inside)
+        ids = [f"--reuid={DROPPED_ID}", f"--regid={DROPPED_ID}", "--clear-groups"]
+        drop = ["setpriv", *ids, "--"]
+    else:
+        enter += ["-U", "--preserve-credentials"]
+    limits = [
+        f"--nproc={policy.num_processes}",
+        f"--as={policy.address_space_bytes}",
+        f"--cpu={policy.cpu_s}",
+        f"--fsize={policy.file_bytes}",
+        f"--nofile={policy.num_files}",
+        "--core=0",
+        "--memlock=0",
+        "--msgqueue=0",
+    ]
+    # bwrap has closed its options' descriptor 0: the command gets an empty standard input.
+    shell = ["/bin/sh", "-c", 'exec "$@" </dev/null', "sh"]
+    inner = [*shell, "setarch", "-R", "prlimit", *limits, "--", *argv]
+    return [*enter, "--", *drop, bwrap, "--args", "0", "--", *inner]
+
+
+def _options(workspace: Workspace, *, with_pytest: bool) -> list[str]:
+    base, runtime = workspace.base, workspace.runtime
+    prefix = base / "prefix" if workspace.as_root else runtime.prefix
+    options = [
+        *("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"),
+        *("--unshare-cgroup-try", "--disable-userns", "--die-with-parent", "--new-session"),
+        *("--uid", "1000", "--gid", "1000", "--hostname", "crucible", "--clearenv"),
+        *("--cap-drop", "ALL"),
+        *("--ro-bind", "/usr", "/usr"),
+    ]
+    for name in ("bin", "sbin", "lib", "lib32", "lib64"):
+        path = Path("/", name)
+        if path.is_symlink():
+            options += ["--symlink", os.readlink(path), str(path)]
+        elif path.is_dir():
+            options += ["--ro-bind", str(path), str(path)]
+    options += ["--ro-bind", str(base / "etc"), "/etc"]
+    if Path("/etc/alternatives").is_dir():
+        options += ["--ro-bind", "/etc/alternatives", "/etc/alternatives"]
+    if not runtime.prefix.is_relative_to("/usr"):
+        options += ["--ro-bind", str(prefix), str(runtime.prefix)]
+    for folder in _masked(runtime.prefix):
+        options += ["--size", "4096", "--tmpfs", str(folder), "--remount-ro", str(folder)]
+    if with_pytest:
+        for path in pytest_paths():
+            options += ["--ro-bind", str(path), f"{SITE}/{path.name}"]
+    options += [
+        *("--proc", "/proc", "--dev", "/dev"),
+        *("--size", "1048576", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),
+        *("--bind", str(base / "home"), HOME, "--bind", str(base / "tmp"), "/tmp"),
+        *("--remount-ro", "/", "--chdir", HOME),
+    ]
+    path_value = f"{runtime.python.parent}:/usr/bin:/bin:/usr/sbin:/sbin"
+    for name, value in {**_ENVIRONMENT, "PATH": path_value}.items():
+        options += ["--setenv", name, value]
+    return options
+
+
+def _masked(prefix: Path) -> list[Path]:
+    """Folders of the host's Python that hold other people's packages, and local programs."""
+    folders = [
+        *prefix.glob("lib/python3*/site-packages"),
+        *Path("/usr/lib").glob("python3/dist-packages"),
+    ]
+    if not prefix.is_relative_to("/usr/local"):
+        folders.append(Path("/usr/local"))
+    return [folder for folder in folders if folder.is_dir()]
+
+
+def _collect(process: subprocess.Popen[bytes], policy: SandboxPolicy) -> BoxResult:
+    """Read both outputs until every process of the box is gone or a limit is reached."""
+    assert process.stdout is not None and process.stderr is not None
+    deadline = time.monotonic() + policy.timeout_s
+    outputs = {process.stdout: bytearray(), process.stderr: bytearray()}
+    stopped: str | None = None
+    with selectors.DefaultSelector() as selector:
+        for pipe in outputs:
+            selector.register(pipe, selectors.EVENT_READ)
+        while selector.get_map():
+            for key, _ in selector.select(POLL_S):
+                pipe = key.fileobj
+                data = os.read(key.fd, 65536)
+                if not data:
+                    selector.unregister(pipe)
+                    continue
+                output = outputs[pipe]  # type: ignore[index]
+                output += data
+                if len(output) > policy.output_bytes and stopped is None:
+                    stopped = _stop(process, "output")
+            if stopped is None and time.monotonic() > deadline:
+                stopped = _stop(process, "time")
+            if stopped is None and _resident_bytes(process.pid) > policy.memory_bytes:
+                stopped = _stop(process, "memory")
+            if stopped is not None and process.poll() is not None:
+                break
+    exit_code = process.wait()
+    limit = policy.output_bytes
+    stdout, stderr = (bytes(outputs[p][:limit]) for p in (process.stdout, process.stderr))
+    process.stdout.close()
+    process.stderr.close()
+    if exit_code > 128:
+        exit_code = 128 - exit_code
+    return BoxResult(-9 if stopped else exit_code, stdout, stderr, stopped)
+
+
+def _stop(process: subprocess.Popen[bytes], reason: str) -> str:
+    """Kill the box and wait until its first process, and so its whole PID namespace, is gone."""
+    inside = _descendants(process.pid)
+    process.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    for pid in inside:
+        while os.path.exists(f"/proc/{pid}") and time.monotonic() < deadline:
+            time.sleep(0.001)
+            if _is_zombie(pid):
+                break
+    return reason
+
+
+def _descendants(pid: int) -> list[int]:
+    """All processes below ``pid``, parents first."""
+    found: list[int] = []
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            children = [int(child) for child in file.read().split()]
+    except OSError:
+        return found
+    for child in children:
+        found += [child, *_descendants(child)]
+    return found
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] == "Z"
+    except (OSError, IndexError):
+        return True
+
+
+def _resident_bytes(pid: int) -> int:
+    """The resident memory of all processes below ``pid``."""
+    total = 0
+    for child in _descendants(pid):
+        try:
+            with open(f"/proc/{child}/statm") as file:
+                total += int(file.read().split()[1])
+        except (OSError, IndexError, ValueError):
+            continue
+    return total * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,169 @@
+"""A workspace: a folder on a size-capped tmpfs of its own, seen by nobody else on the host."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from crucible.errors import SandboxUnavailableError
+from crucible.sandbox.files import Entry, check_path, read_tree, write_file
+from crucible.sandbox.policy import SandboxPolicy
+from crucible.sandbox.runtime import find_runtime
+
+__all__ = ["DROPPED_ID", "Workspace"]
+
+DROPPED_ID = 64242
+"""The uid and gid that a root caller's commands run as: the kernel exempts root from process
+limits."""
+
+_FOLDERS = ("home", "tmp", "etc", "bin", "prefix")
+_ETC = {
+    "passwd": "agent:x:1000:1000:agent:/home/agent:/bin/bash\n",
+    "group": "agent:x:1000:\n",
+    "hosts": "127.0.0.1 localhost\n",
+    "hostname": "crucible\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+    "ld.so.cache": "",
+}
+_KEEP = "echo ready; exec cat >/dev/null"
+
+
+class Workspace:
+    """Holds the files of one episode, with a quota on bytes and on their number.
+
+    A small process keeps the mount; it ends with this object, with this process, and when its
+    standard input closes. Use as a context manager or call :meth:`close`.
+    """
+
+    def __init__(self, policy: SandboxPolicy | None = None) -> None:
+        """Raises:
+        SandboxUnavailableError: if the mount cannot be made here.
+        """
+        self.policy = policy or SandboxPolicy()
+        self.runtime = find_runtime()
+        self.as_root = os.geteuid() == 0
+        self.base = Path(tempfile.mkdtemp(prefix="crucible-"))
+        os.chmod(self.base, 0o711)
+        try:
+            self._keeper = self._start_keeper()
+        except BaseException:
+            os.rmdir(self.base)
+            raise
+        self.pid = self._keeper.pid
+        self._write_etc()
+
+    @property
+    def home(self) -> Path:
+        """The agent's folder, as the host reaches it while the workspace is open."""
+        return self._inside("home")
+
+    def write(self, files: Mapping[str, bytes]) -> None:
+        """Write files below the agent's folder without following what is there.
+
+        Raises:
+            ValueError: for a path that is not safe; nothing is written then.
+            EpisodeError: if the workspace is full.
+        """
+        for path in files:
+            check_path(path)
+        owner = DROPPED_ID if self.as_root else None
+        for path, data in files.items():
+            write_file(self.home, path, data, owner=owner)
+
+    def read(self) -> dict[str, Entry]:
+        """Everything below the agent's folder. Call it only while no command runs."""
+        return read_tree(self.home)
+
+    def close(self) -> None:
+        """End the keeper, and with it the mount and everything in it."""
+        if self._keeper.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._keeper.stdin.close()
+        self._keeper.kill()
+        self._keeper.wait()
+        if self._keeper.stdout is not None:
+            self._keeper.stdout.close()
+        with contextlib.suppress(OSError):
+            os.rmdir(self.base)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_keeper") and self._keeper.returncode is None:
+            self.close()
+
+    def _inside(self, name: str) -> Path:
+        return Path(f"/proc/{self.pid}/root{self.base}/{name}")
+
+    def _start_keeper(self) -> subprocess.Popen[bytes]:
+        namespaces = ["-m"] if self.as_root else ["-U", "-r", "-m"]
+        argv = ["unshare", *namespaces, "--propagation", "private", "sh", "-euc", self._script()]
+        try:
+            keeper = subprocess.Popen(
+                argv,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd="/",
+                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+            )
+        except OSError as error:
+            raise SandboxUnavailableError(f"unshare cannot be run: {error}") from error
+        assert keeper.stdout is not None and keeper.stderr is not None
+        if keeper.stdout.readline() != b"ready\n":
+            keeper.kill()
+            reason = keeper.stderr.read().decode("utf-8", "replace").strip()
+            keeper.wait()
+            for pipe in (keeper.stdin, keeper.stdout, keeper.stderr):
+                if pipe is not None:
+                    pipe.close()
+            raise SandboxUnavailableError(f"a workspace cannot be mounted: {reason}")
+        keeper.stderr.close()
+        return keeper
+
+    def _script(self) -> str:
+        base, policy = self.base, self.policy
+        options = f"size={policy.workspace_bytes},nr_inodes={policy.workspace_inodes}"
+        lines = [
+            f"mount -t tmpfs -o {options},nosuid,nodev,mode=0711 crucible {base}",
+            f"cd {base}",
+            f"mkdir {' '.join(_FOLDERS)}",
+            "chmod 0755 home etc bin prefix",
+            "chmod 1777 tmp",
+        ]
+        if self.as_root:
+            lines += [
+                f"chown {DROPPED_ID}:{DROPPED_ID} home",
+                *_bind(self.runtime.bwrap_root, base / "bin"),
+                *_bind(self.runtime.prefix, base / "prefix"),
+            ]
+        return "\n".join([*lines, _KEEP])
+
+    def _write_etc(self) -> None:
+        etc = self._inside("etc")
+        for name, content in _ETC.items():
+            (etc / name).write_text(content)
+        (etc / "alternatives").mkdir()
+        if Path("/etc/ld.so.cache").is_file():
+            shutil.copyfile("/etc/ld.so.cache", etc / "ld.so.cache")
+
+
+def _bind(source: Path, target: Path) -> list[str]:
+    """Lines that make ``source`` reachable for the dropped user, whatever its parents allow."""
+    return [f"mount --rbind '{source}' '{target}'"]
