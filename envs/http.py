@@ -114,7 +114,7 @@ class HttpTaskEnv(Environment):
         "response, and use what it says (ids, tokens, links) in the next one."
     )
 
-    def __init__(  # noqa: PLR0917 - the positions of 0.2.0
+    def __init__(
         self,
         recording: dict[str, Any],
         task: str,

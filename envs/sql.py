@@ -129,7 +129,7 @@ class SQLTaskEnv(QueryEnvironment):
         "SQL statement. Return only the columns asked for, in the order asked for."
     )
 
-    def __init__(  # noqa: PLR0917 - the positions of 0.2.0
+    def __init__(
         self,
         schema_sql: str,
         seed_sql: str,

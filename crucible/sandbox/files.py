@@ -68,10 +68,10 @@ def materialize(root: Path, files: Mapping[str, str]) -> None:
         if not isinstance(content, str):
             raise ValueError(f"content of {path!r:.80} is a {type(content).__name__}")
     for path, content in files.items():
-        write_file(root, path, content.encode("utf-8", "surrogatepass"))
+        write_file(root, path, Entry("file", content.encode("utf-8", "surrogatepass")))
 
 
-def write_file(root: Path, path: str, data: bytes, *, owner: int | None = None) -> None:
+def write_file(root: Path, path: str, entry: Entry, *, owner: int | None = None) -> None:
     """Write one file below ``root`` without following anything that is there.
 
     A link, pipe or file in its place is replaced, never written through; so is a file in the
@@ -86,10 +86,11 @@ def write_file(root: Path, path: str, data: bytes, *, owner: int | None = None) 
         with _opened(root, folders, owner=owner) as folder:
             temporary = f".crucible-{os.getpid()}"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            handle = os.open(temporary, flags, 0o644, dir_fd=folder)
+            mode = 0o755 if entry.executable else 0o644
+            handle = os.open(temporary, flags, mode, dir_fd=folder)
             try:
                 with os.fdopen(handle, "wb") as file:
-                    file.write(data)
+                    file.write(entry.data)
                     if owner is not None:
                         os.fchown(file.fileno(), owner, owner)
                 _clear(folder, name)

@@ -64,7 +64,7 @@ class Workspace:
         """The agent's folder, as the host reaches it while the workspace is open."""
         return self._inside("home")
 
-    def write(self, files: Mapping[str, bytes]) -> None:
+    def write(self, files: Mapping[str, Entry]) -> None:
         """Write files below the agent's folder without following what is there.
 
         Raises:
@@ -74,8 +74,8 @@ class Workspace:
         for path in files:
             check_path(path)
         owner = DROPPED_ID if self.as_root else None
-        for path, data in files.items():
-            write_file(self.home, path, data, owner=owner)
+        for path, entry in files.items():
+            write_file(self.home, path, entry, owner=owner)
 
     def read(self) -> dict[str, Entry]:
         """Everything below the agent's folder. Call it only while no command runs."""

@@ -1,0 +1,157 @@
+"""A single command over fixed files, graded by its output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from crucible.digests import state_digest
+from crucible.env import JSON, Environment, StepResult
+from crucible.envs.commands import (
+    FILES_SCHEMA,
+    argv_of,
+    command_from_text,
+    fresh_workspace,
+    observe,
+    run,
+)
+from crucible.registry import register
+from crucible.sandbox import SandboxPolicy
+
+__all__ = ["CommandEnv"]
+
+
+@register("command")
+class CommandEnv(Environment):
+    """One command at a time over the same files, in a sandbox; graded by exit status and output.
+
+    The reward is 1.0 where the command exits 0 and its stripped stdout equals
+    ``expected_stdout``, which ends the episode; −0.1 otherwise. Every command starts from the
+    files as they were given.
+    """
+
+    env_version = "1"
+    seeded = False
+    needs_sandbox = True
+    max_steps = 10
+    toolchain_needs = ("bash", "coreutils", "machine", "python")
+    kwargs_schema: ClassVar[JSON | None] = {
+        "type": "object",
+        "properties": {
+            "files": FILES_SCHEMA,
+            "task": {"type": "string"},
+            "expected_stdout": {"type": "string"},
+            "timeout": {"type": "number", "minimum": 0.001},
+        },
+        "required": ["files", "task", "expected_stdout"],
+        "additionalProperties": False,
+    }
+    system_prompt = (
+        "You solve a task with one shell command over the given files. Its standard output must "
+        "be exactly what the task asks for. Every command starts from the same files."
+    )
+
+    def __init__(
+        self, files: Mapping[str, str], task: str, expected_stdout: str, timeout: float = 10.0
+    ) -> None:
+        """Raises:
+        ValueError: if the time-out is not positive.
+        """
+        if timeout <= 0:
+            raise ValueError("timeout must be positive")
+        self.files, self.task = dict(files), task
+        self.expected_stdout, self.timeout = expected_stdout, timeout
+        self._attempts = 0
+        self._solved = False
+        self._last = ""
+
+    def kwargs(self) -> dict[str, Any]:
+        return {
+            "files": self.files,
+            "task": self.task,
+            "expected_stdout": self.expected_stdout,
+            "timeout": self.timeout,
+        }
+
+    def reset(self, seed: int) -> dict[str, Any]:
+        self._attempts, self._solved, self._last = 0, False, ""
+        return {"task": self.task, "files": dict(self.files)}
+
+    def step(self, action: Any) -> StepResult:
+        self._attempts += 1
+        argv = argv_of(action)
+        if argv is None:
+            observation: dict[str, Any] = {"error": "a command is a string or a list of strings"}
+            self._solved = False
+        else:
+            policy = SandboxPolicy().lowered(timeout_s=self.timeout)
+            with fresh_workspace(self.files, policy) as workspace:
+                result = run(workspace, argv)
+            observation = observe(result)
+            self._solved = result.ok and observation["stdout"].strip() == self.expected_stdout
+        self._last = str(sorted(observation.items()))
+        return StepResult(
+            observation=observation,
+            reward=1.0 if self._solved else -0.1,
+            done=self._solved,
+            info={"correct": self._solved, "attempts": self._attempts},
+        )
+
+    def digest(self) -> str:
+        return state_digest("command", str(self._attempts), str(self._solved), self._last)
+
+    def success(self) -> bool:
+        return self._solved
+
+    def tools(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "type": "function",
+                "function": {
+                    "name": "run",
+                    "description": "Run one command in bash over the task's files.",
+                    "parameters": {
+                        "type": "object",
+                        "properties": {
+                            "command": {"type": "string", "description": "The command."}
+                        },
+                        "required": ["command"],
+                        "additionalProperties": False,
+                    },
+                },
+            }
+        ]
+
+    def render(self, observation: Any) -> str:
+        if isinstance(observation, dict) and "task" in observation:
+            files = "\n".join(f"--- {p}\n{text}" for p, text in observation["files"].items())
+            return f"{observation['task']}\n\nFiles:\n{files}"
+        return render_command(observation) or super().render(observation)
+
+    def action_from_call(self, name: str, arguments: dict[str, Any]) -> Any:
+        return arguments["command"]
+
+    def call_from_action(self, action: Any) -> tuple[str, dict[str, Any]]:
+        return "run", {"command": as_shell(action)}
+
+    def action_from_text(self, text: str) -> str | None:
+        return command_from_text(text)
+
+
+def render_command(observation: Any) -> str | None:
+    """The text of a command's outcome, as a terminal would show it; None for anything else."""
+    if not (isinstance(observation, dict) and "exit_code" in observation):
+        return None
+    parts = [observation["stdout"], observation["stderr"]]
+    if "stopped" in observation:
+        parts.append(f"[stopped: over the limit of {observation['stopped']}]")
+    elif observation["exit_code"] != 0:
+        parts.append(f"[exit status {observation['exit_code']}]")
+    return "".join(part if part.endswith("\n") else f"{part}\n" for part in parts if part) or "\n"
+
+
+def as_shell(action: Any) -> str:
+    """The shell command that an argument list stands for."""
+    import shlex
+
+    return action if isinstance(action, str) else shlex.join(action)
