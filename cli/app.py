@@ -21,10 +21,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (*record.COMMANDS, *show.COMMANDS, *verify.COMMANDS, *hub.COMMANDS):
-    app.command()(command)
-for command in (*export.COMMANDS, *trust.COMMANDS, *demo.COMMANDS):
-    app.command()(command)
+for module in (record, show, verify, hub, export, trust, demo):
+    for command in module.COMMANDS:
+        app.command()(command)
 app.add_typer(envs.app, name="envs")
 app.add_typer(hub.app, name="hub")
 app.add_typer(train.app, name="train")

@@ -126,7 +126,7 @@ def _record(run: Demo) -> None:
 @contextmanager
 def _own_hub(run: Demo) -> Iterator[None]:
     """A Hub on this machine, which the stock Hugging Face clients talk to."""
-    from crucible.commons.localhub import LocalHub
+    from crucible.commons import LocalHub
 
     with LocalHub(run.folder / "hub") as hub:
         os.environ.update(hub.env())
@@ -134,7 +134,7 @@ def _own_hub(run: Demo) -> Iterator[None]:
 
 
 def _publish(run: Demo) -> None:
-    from crucible.commons import pull_dataset, push_dataset
+    from crucible.commons import PushOptions, pull_dataset, push_dataset
 
     _chapter(
         2,
@@ -142,7 +142,7 @@ def _publish(run: Demo) -> None:
         "A Hub was started on this machine. push re-runs everything first, then makes one commit;",
         "pull resolves a commit and checks every byte before anything is visible.",
     )
-    pushed = push_dataset(run.recorded, REPO_ID, license="mit")
+    pushed = push_dataset(run.recorded, REPO_ID, PushOptions(license="mit"))
     print_line(f"pushed {REPO_ID}: commit {pushed.commit[:12]}")
     pulled = pull_dataset(REPO_ID, local_dir=run.pulled)
     print_line(f"pulled to {pulled.path.name}/: root {pulled.root[:16]}… is the one recorded")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from crucible.canonical import canonical_text, parse_text
+from crucible.canonical import canonical_text, check_text, parse_text
 from crucible.env import Environment, ResetResult, StepResult
-from crucible.errors import CrucibleError, EpisodeError
+from crucible.errors import CrucibleError, EpisodeError, FormatError
 from crucible.fingerprints import transcript_of
 from crucible.trajectory import Step
 
@@ -39,6 +40,38 @@ class Transcript:
             self.steps,
             final_observation=self.final_observation_text,
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The transcript as plain JSON values."""
+        return {
+            "initial_digest": self.initial_digest,
+            "reset_info": self.reset_info_text,
+            "steps": [list(dataclasses.astuple(step)) for step in self.steps],
+            "final_observation": self.final_observation_text,
+            "success": self.success,
+            "error": self.error,
+        }
+
+    @classmethod
+    def from_dict(cls, body: Any) -> Transcript:
+        """The transcript that :meth:`to_dict` gave, however its bearer may have changed it.
+
+        Raises:
+            FormatError: if a value is missing, has another type or is no canonical text.
+        """
+        try:
+            steps = tuple(_checked_step(step) for step in body["steps"])
+            texts = body["initial_digest"], body["reset_info"], body["final_observation"]
+            success, error = body["success"], body["error"]
+        except (KeyError, TypeError) as problem:
+            raise FormatError(f"a transcript lacks {problem}") from None
+        if not all(type(text) is str for text in texts) or type(success) not in (bool, type(None)):
+            raise FormatError("a transcript holds a value of another type")
+        if error is not None and type(error) is not str:
+            raise FormatError("a transcript holds an error that is no text")
+        check_text(texts[1])
+        check_text(texts[2])
+        return cls(texts[0], texts[1], steps, texts[2], success, error)
 
 
 class Episode:
@@ -135,6 +168,18 @@ class Episode:
             canonical_text(result.info),
             canonical_text(result.observation),
         )
+
+
+_STEP_TYPES = (str, str, float, bool, bool, str, str)
+
+
+def _checked_step(values: Any) -> Step:
+    if not isinstance(values, list) or tuple(type(value) for value in values) != _STEP_TYPES:
+        raise FormatError("a step of a transcript holds a value of another type")
+    step = Step(*values)
+    for text in (step.observation_text, step.action_text, step.info_text):
+        check_text(text)
+    return step
 
 
 def is_malformed(action: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from crucible.code_digests import LIVE
 from crucible.env_pool import EnvironmentPool
@@ -11,6 +12,7 @@ from crucible.episodes import Transcript, describe_error, rerun
 from crucible.errors import (
     CrucibleError,
     EnvironmentUnknownError,
+    FormatError,
     PolicyError,
     SandboxUnavailableError,
     VersionError,
@@ -19,9 +21,10 @@ from crucible.registry import environment_class
 from crucible.replaying import Mismatch, compare
 from crucible.toolchain import toolchain
 from crucible.trajectory import RECORDERS_WORD, Trajectory
+from crucible.workers import WorkerDiedError
 from crucible.worlds import World
 
-__all__ = ["Judgement", "Rerun", "RerunJob", "judge", "rerun_job"]
+__all__ = ["Judgement", "Rerun", "RerunJob", "judge", "rerun_job", "rerun_jobs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,32 @@ class Rerun:
     status: str | None = None
     reason: str | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain JSON values, as it crosses from a worker."""
+        return {
+            "transcripts": [transcript.to_dict() for transcript in self.transcripts],
+            "status": self.status,
+            "reason": self.reason,
+        }
+
+    @classmethod
+    def from_dict(cls, body: Any) -> Rerun:
+        """The answer of a worker. One that is malformed counts as a worker that died.
+
+        Raises:
+            WorkerDiedError: if it is malformed.
+        """
+        try:
+            status, reason = body["status"], body["reason"]
+            transcripts = tuple(Transcript.from_dict(t) for t in body["transcripts"])
+            if status not in (None, "unverifiable", "refused"):
+                raise ValueError(f"status {status!r:.40}")
+            if not (transcripts or isinstance(status, str)) or not isinstance(reason, str | None):
+                raise ValueError("neither transcripts nor a status")
+        except (KeyError, TypeError, ValueError, FormatError) as error:
+            raise WorkerDiedError(f"a worker gave a malformed answer: {error}") from None
+        return cls(transcripts, status, reason)
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -66,12 +95,13 @@ class Judgement:
 _pool = EnvironmentPool()
 
 
-def rerun_job(jobs: Sequence[RerunJob]) -> list[Rerun]:
-    """Re-run each of ``jobs``; runs in a worker and never raises for what a world does."""
-    return [_rerun(job) for job in jobs]
+def rerun_jobs(jobs: Sequence[RerunJob]) -> list[dict[str, Any]]:
+    """Re-run each of ``jobs``, as :meth:`Rerun.to_dict`; never raises for what a world does."""
+    return [rerun_job(job).to_dict() for job in jobs]
 
 
-def _rerun(job: RerunJob) -> Rerun:
+def rerun_job(job: RerunJob) -> Rerun:
+    """Re-run one episode; never raises for what a world does."""
     try:
         first = _run_once(job)
         if first.digest == job.transcript:

@@ -18,10 +18,10 @@ from crucible.dataset.schema import trajectory_of
 from crucible.dataset.shards import read_rows
 from crucible.errors import CrucibleError, FormatError, IntegrityError
 from crucible.fingerprints import leaf_hash, merkle_root
-from crucible.judging import Judgement, Rerun, RerunJob, judge, rerun_job
+from crucible.judging import Judgement, Rerun, RerunJob, judge, rerun_job, rerun_jobs
 from crucible.trajectory import Trajectory
 from crucible.verdicts import Finding, Verdict, VerificationReport
-from crucible.workers import run_in_workers
+from crucible.workers import WorkerDiedError, run_in_workers
 from crucible.worlds import World
 
 __all__ = ["verify_dataset", "verify_trajectory"]
@@ -62,11 +62,14 @@ def verify_dataset(
     *,
     workers: int | None = None,
     allow_unanchored: bool = False,
+    replay: bool = True,
     on_verdict: Callable[[Verdict], None] = lambda verdict: None,
     imports: Sequence[str] = (),
 ) -> VerificationReport:
     """Check and re-run every row of the dataset in ``folder``.
 
+    Without ``replay`` only bytes, digests and counts are checked, and rows that agree are
+    ``unverifiable``.
     ``on_verdict`` is called with every verdict, in the order of rows. ``imports`` are modules of
     the user's own environments.
 
@@ -80,7 +83,8 @@ def verify_dataset(
     reading.worlds = read_worlds(folder, manifest)
     verdicts = []
     num_workers = workers or os.cpu_count() or 1
-    for verdict in _verdicts(reading, num_workers, imports):
+    found = _verdicts(reading, num_workers, imports) if replay else _unreplayed(reading)
+    for verdict in found:
         on_verdict(verdict)
         verdicts.append(verdict)
     _check_counts(reading)
@@ -120,7 +124,7 @@ def verify_trajectory(
 
 
 def _judge_alone(trajectory: Trajectory) -> Judgement:
-    return judge(trajectory, rerun_job([RerunJob.of(trajectory)])[0])
+    return judge(trajectory, rerun_job(RerunJob.of(trajectory)))
 
 
 def _judge_legacy(trajectory: Trajectory) -> Judgement:
@@ -188,10 +192,33 @@ def _verdicts(reading: _Reading, workers: int, imports: Sequence[str]) -> Iterat
             waiting.append(batch)
             yield _jobs(batch)
 
-    for reruns in run_in_workers(rerun_job, batches(), workers=workers, imports=imports):
-        results = iter(reruns)
+    answers = run_in_workers(
+        rerun_jobs, batches(), workers=workers, imports=imports, on_death=_one_by_one
+    )
+    for answer in answers:
+        results = iter([Rerun.from_dict(body) for body in answer])
         for row in waiting.popleft():
             yield _verdict_of(row, _decide(row, results), reading.anchors)
+
+
+def _one_by_one(
+    batch: list[RerunJob], run: Callable[[list[RerunJob]], list[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """The answers of a batch that killed its workers: each episode alone, in a fresh worker; one
+    that kills that worker too cannot be verified."""
+    answers = []
+    for job in batch:
+        try:
+            answers += run([job])
+        except WorkerDiedError as error:
+            answers.append(Rerun((), "unverifiable", f"budget: {error}").to_dict())
+    return answers
+
+
+def _unreplayed(reading: _Reading) -> Iterator[Verdict]:
+    for row in _rows(reading):
+        judgement = row.problem or Judgement("unverifiable", "not replayed, as asked")
+        yield _verdict_of(row, judgement, reading.anchors)
 
 
 def _jobs(batch: list[_Row]) -> list[RerunJob]:

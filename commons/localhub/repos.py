@@ -218,8 +218,8 @@ class Repo:
         for name, below in folders.items():
             tree.add(name.encode(), _FOLDER_MODE, self._write_tree(below))
         self._git.object_store.add_object(tree)
-        oid: bytes = tree.id
-        return oid
+        written: bytes = tree.id
+        return written
 
     def set_ref(self, kind: str, name: str, commit: str) -> None:
         """Make a branch (``heads``) or tag (``tags``).

@@ -17,6 +17,8 @@ __all__ = ["CARD_PATH", "check_card", "front_matter", "render_card"]
 CARD_PATH = "README.md"
 MAX_CARD_BYTES = 4 * 1024 * 1024
 
+NOT_REPLAYED = "Nothing in this dataset has been replayed by its publisher."
+
 _BEGIN, _END = "<!-- crucible:begin -->", "<!-- crucible:end -->"
 _TAGS = ["crucible", "trajectories", "agent-traces", "reinforcement-learning", "rl-environment"]
 _STATED = re.compile(r"^(root|manifest): `([0-9a-f]{64})`$", re.MULTILINE)
@@ -27,13 +29,14 @@ def render_card(
     stats: DatasetStats,
     *,
     previous: str | None = None,
-    replay_line: str = "Nothing in this dataset has been replayed by its publisher.",
+    repo_id: str = "REPO_ID",
+    replay_line: str = NOT_REPLAYED,
     keys: Mapping[str, Any] | None = None,
 ) -> str:
     """The card of a dataset.
 
     ``previous`` is the card to keep foreign keys and text of; ``keys`` are added to the YAML
-    (a licence, for example).
+    (a licence, for example); ``replay_line`` says what its publisher replayed.
     """
     import yaml
 
@@ -42,7 +45,8 @@ def render_card(
     front["configs"] = _configs(manifest)
     front["tags"] = list(dict.fromkeys([*_TAGS, *_list(front.get("tags"))]))
     front.setdefault("task_categories", ["reinforcement-learning"])
-    block = f"{_BEGIN}\n{_block(manifest, stats, replay_line)}\n{_END}"
+    generated = _block(manifest, stats, replay_line).replace("REPO_ID", repo_id)
+    block = f"{_BEGIN}\n{generated}\n{_END}"
     if body is None:
         body = f"\n# Trajectories\n\n{block}\n"
     elif _BEGIN in body and _END in body:

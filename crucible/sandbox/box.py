@@ -191,21 +191,19 @@ def _collect(process: subprocess.Popen[bytes], policy: SandboxPolicy) -> BoxResu
     """Read both outputs until every process of the box is gone or a limit is reached."""
     assert process.stdout is not None and process.stderr is not None
     deadline = time.monotonic() + policy.timeout_s
-    outputs = {process.stdout: bytearray(), process.stderr: bytearray()}
+    outputs = {pipe.fileno(): bytearray() for pipe in (process.stdout, process.stderr)}
     stopped: str | None = None
     with selectors.DefaultSelector() as selector:
         for pipe in outputs:
             selector.register(pipe, selectors.EVENT_READ)
         while selector.get_map():
             for key, _ in selector.select(POLL_S):
-                pipe = key.fileobj
                 data = os.read(key.fd, 65536)
                 if not data:
-                    selector.unregister(pipe)
+                    selector.unregister(key.fd)
                     continue
-                output = outputs[pipe]  # type: ignore[index]
-                output += data
-                if len(output) > policy.output_bytes and stopped is None:
+                outputs[key.fd] += data
+                if len(outputs[key.fd]) > policy.output_bytes and stopped is None:
                     stopped = _stop(process, "output")
             if stopped is None and time.monotonic() > deadline:
                 stopped = _stop(process, "time")
@@ -215,7 +213,7 @@ def _collect(process: subprocess.Popen[bytes], policy: SandboxPolicy) -> BoxResu
                 break
     exit_code = process.wait()
     limit = policy.output_bytes
-    stdout, stderr = (bytes(outputs[p][:limit]) for p in (process.stdout, process.stderr))
+    stdout, stderr = (bytes(output[:limit]) for output in outputs.values())
     process.stdout.close()
     process.stderr.close()
     if exit_code > 128:

@@ -79,5 +79,5 @@ def pytest_paths() -> tuple[Path, ...]:
         for file in distribution.files or ():
             top = file.parts[0]
             if top != ".." and not top.endswith(".dist-info") and top != "__pycache__":
-                found.add(Path(os.fspath(distribution.locate_file(top))))
+                found.add(Path(str(distribution.locate_file(top))))
     return tuple(sorted(found))

@@ -323,7 +323,8 @@ def test_any_other_command_passes_where_it_exits_zero() -> None:
 def test_edits_that_are_not_safe_are_refused_and_nothing_changes() -> None:
     env = calls()
     env.reset(0)
-    for action in ({"../x": ""}, {"a": 1}, {"a": "x" * 200_001}, [], None, "x"):
+    unsafe: list[Any] = [{"../x": ""}, {"a": 1}, {"a": "x" * 200_001}, [], None, "x"]
+    for action in unsafe:
         result = env.step(action)
         assert result.reward == -0.1
         assert "error" in result.observation
