@@ -200,7 +200,7 @@ def _edit_one_reward(folder: Path) -> str:
 
 
 def _export(run: Demo, report: VerificationReport) -> None:
-    from crucible.training import export_dataset
+    from crucible.training import ExportOptions, export_dataset
 
     _chapter(
         5,
@@ -209,7 +209,7 @@ def _export(run: Demo, report: VerificationReport) -> None:
         "only those that reached their goal. Every row names the episode it comes from.",
     )
     summary = export_dataset(
-        run.pulled, run.folder / "sft", format="sft", report=report, success=True
+        run.pulled, run.folder / "sft", options=ExportOptions(success=True), report=report
     )
     run.results["exported"] = summary.num_rows
     print_line(f"exported {summary.num_rows} chats to sft/")
@@ -227,13 +227,13 @@ def _train(run: Demo) -> None:
         print_line("PyTorch and TRL are not installed. This adds the training:")
         print_line("  pip install 'crucible-rl[train]'")
         return
-    from crucible.training import train_sft
+    from crucible.training import SFTOptions, train_sft
 
     result = train_sft(
         run.folder / "sft",
         model="tiny",
         output_dir=run.folder / "model",
-        max_steps=TRAINING_STEPS,
+        options=SFTOptions(max_steps=TRAINING_STEPS),
     )
     run.results["loss"] = (result.first_loss, result.last_loss)
     print_line(f"loss {result.first_loss:.2f} → {result.last_loss:.2f}; model in model/")
