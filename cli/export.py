@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from crucible.cli.console import JsonOption, QuietOption, print_json, print_line, progress
 from crucible.cli.targets import ImportOption, RevisionOption
+
+if TYPE_CHECKING:
+    from crucible.training import ExportSummary
+    from crucible.verdicts import VerificationReport
 
 __all__ = ["COMMANDS"]
 
@@ -43,16 +47,11 @@ def export(
 ) -> None:
     """Verify a dataset, then write a training set from what reproduced in anchored worlds."""
     from crucible.cli.targets import import_modules, local_target
-    from crucible.dataset.folder import read_manifest
     from crucible.training import ExportOptions, export_dataset
-    from crucible.verification import verify_dataset
 
-    modules = import_modules(imports)
+    import_modules(imports)
     folder = local_target(target, revision=revision)
-    with progress("verifying", read_manifest(folder).num_rows, quiet=quiet or as_json) as advance:
-        report = verify_dataset(
-            folder, workers=workers, on_verdict=lambda verdict: advance(), imports=modules
-        )
+    report = _verified(folder, workers, quiet=quiet or as_json)
     options = ExportOptions(
         tokenizer=tokenizer,
         min_reward=min_reward,
@@ -65,16 +64,28 @@ def export(
         allow_unverified=allow_unverified,
     )
     summary = export_dataset(folder, out, format=format, options=options, report=report)
-    if as_json:
-        left_out = dict(summary.left_out)
-        print_json({"path": str(out), "rows": summary.num_rows, "left_out": left_out})
-    else:
-        print_line(f"exported {summary.num_rows} rows to {out}")
-        for reason, count in sorted(summary.left_out.items()):
-            print_line(f"left out {count}: {reason}")
-    unverified = report.num_rows - report.counts["reproduced"]
-    if strict and unverified:
+    _print_summary(summary, as_json=as_json)
+    if strict and report.counts["reproduced"] < report.num_rows:
         raise typer.Exit(3)
+
+
+def _verified(folder: Path, workers: int | None, *, quiet: bool) -> VerificationReport:
+    from crucible.dataset.folder import read_manifest
+    from crucible.verification import verify_dataset
+
+    with progress("verifying", read_manifest(folder).num_rows, quiet=quiet) as advance:
+        return verify_dataset(folder, workers=workers, on_verdict=lambda verdict: advance())
+
+
+def _print_summary(summary: ExportSummary, *, as_json: bool) -> None:
+    left_out = dict(sorted(summary.left_out.items()))
+    if as_json:
+        body = {"path": str(summary.path), "rows": summary.num_rows, "left_out": left_out}
+        print_json(body)
+        return
+    print_line(f"exported {summary.num_rows} rows to {summary.path}")
+    for reason, count in left_out.items():
+        print_line(f"left out {count}: {reason}")
 
 
 COMMANDS = (export,)

@@ -39,6 +39,7 @@ def push(
     from crucible.cli.targets import import_modules
     from crucible.commons import PushOptions, push_dataset
 
+    import_modules(imports)
     options = PushOptions(
         public=public,
         replay=not no_replay,
@@ -47,7 +48,6 @@ def push(
         tag=tag,
         message=message,
         workers=workers,
-        imports=tuple(import_modules(imports)),
     )
     note("checking and re-running every episode first", quiet=quiet or as_json or no_replay)
     result = push_dataset(folder, repo_id, options)

@@ -40,11 +40,8 @@ def record(
     worlds = resolve_worlds(world, parse_kwargs(kwarg or []))
     plan = Plan(tuple(worlds), parse_seeds(seeds), agent, attempts, max_steps)
     _announce(plan, quiet=quiet or as_json)
-    imports = [world.partition(":")[0]] if ":" in world else []
     with progress("recording", plan.num_episodes, quiet=quiet or as_json) as advance:
-        summary = record_plan(
-            plan, out, workers=workers, on_episode=lambda row: advance(), imports=imports
-        )
+        summary = record_plan(plan, out, workers=workers, on_episode=lambda row: advance())
     _report(summary, out, as_json=as_json)
 
 

@@ -24,13 +24,12 @@ ImportOption = Annotated[
 _REPO = re.compile(r"(?:hf://datasets/)?([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
 
 
-def import_modules(modules: list[str] | None) -> list[str]:
+def import_modules(modules: list[str] | None) -> None:
     """Import the modules that the user named; their environments become known."""
     from crucible.registry import import_module_for_environments
 
     for module in modules or []:
         import_module_for_environments(module)
-    return modules or []
 
 
 def local_target(target: str, *, revision: str | None = None) -> Path:

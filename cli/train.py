@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from crucible.cli.console import JsonOption, print_json, print_line
-from crucible.cli.targets import RevisionOption
+from crucible.cli.targets import ImportOption, RevisionOption
 
 __all__ = ["app"]
 
@@ -33,12 +33,14 @@ def sft(
     seed: Annotated[int, typer.Option()] = 0,
     allow_unanchored: Annotated[bool, typer.Option("--allow-unanchored")] = False,
     revision: RevisionOption = None,
+    imports: ImportOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Supervised fine-tuning. Options after -- go to TRL's SFTConfig under TRL's names."""
-    from crucible.cli.targets import local_target
+    from crucible.cli.targets import import_modules, local_target
     from crucible.training import SFTOptions, train_sft
 
+    import_modules(imports)
     options = SFTOptions(
         max_steps=max_steps,
         learning_rate=learning_rate,

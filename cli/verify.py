@@ -49,7 +49,7 @@ def verify(
     from crucible.trajectory import Trajectory
     from crucible.verification import verify_dataset, verify_trajectory
 
-    modules = import_modules(imports)
+    import_modules(imports)
     path = local_target(target, revision=revision)
     if path.is_file():
         result = verify_trajectory(Trajectory.load(path), allow_unanchored=allow_unanchored)
@@ -61,7 +61,6 @@ def verify(
                 workers=workers,
                 allow_unanchored=allow_unanchored,
                 on_verdict=lambda verdict: advance(),
-                imports=modules,
             )
     if report is not None:
         _write_report(result, report)

@@ -46,7 +46,6 @@ class PushOptions:
     tag: str | None = None
     message: str = "Add trajectories"
     workers: int | None = None
-    imports: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +103,6 @@ def _gate(folder: Path, options: PushOptions) -> VerificationReport:
         workers=options.workers,
         allow_unanchored=True,
         replay=options.replay,
-        imports=options.imports,
     )
     if report.findings:
         first = report.findings[0]

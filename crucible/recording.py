@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -109,13 +109,11 @@ def record_plan(
     *,
     workers: int | None = None,
     on_episode: Callable[[dict[str, Any]], None] = lambda row: None,
-    imports: Sequence[str] = (),
 ) -> RecordingSummary:
     """Record every episode of ``plan`` into the dataset folder ``out``.
 
     A folder that holds a dataset is appended to: its shards stay as they are, and the new
     manifest names the one it extends. ``on_episode`` is called with every row, in order.
-    ``imports`` are the modules of the user's own environments, for worker processes.
 
     Raises:
         UsageError: if ``out`` holds something that is not a dataset.
@@ -126,7 +124,7 @@ def record_plan(
         recording = Recording(secrets.token_hex(16), plan.to_dict(), plan.num_episodes, 0, 0)
         remember_worlds(world.digest for world in plan.worlds)
         counts, shards = _write_shards(
-            plan, out, recording.id, rows=_rows(plan, recording.id, workers, imports), on=on_episode
+            plan, out, recording.id, rows=_rows(plan, recording.id, workers), on=on_episode
         )
         recording = replace(
             recording, recorded=plan.num_episodes, errored=counts.pop("errored"), interrupted=0
@@ -148,9 +146,7 @@ def _previous_manifest(out: Path) -> Manifest | None:
     return None
 
 
-def _rows(
-    plan: Plan, recording_id: str, workers: int | None, imports: Sequence[str]
-) -> Iterator[dict[str, Any]]:
+def _rows(plan: Plan, recording_id: str, workers: int | None) -> Iterator[dict[str, Any]]:
     entries = list(plan.entries())
     num_workers = workers or os.cpu_count() or 1
     size = max(1, min(CHUNK_EPISODES, -(-len(entries) // (4 * num_workers))))
@@ -159,7 +155,7 @@ def _rows(
         for i in range(0, len(entries), size)
     ]
     num_workers = min(num_workers, len(chunks))
-    for rows in run_in_workers(_record_chunk, chunks, workers=num_workers, imports=imports):
+    for rows in run_in_workers(_record_chunk, chunks, workers=num_workers):
         yield from rows
 
 

@@ -26,11 +26,13 @@ __all__ = [
     "make",
     "register",
     "registered",
+    "user_modules",
 ]
 
 EnvironmentType = TypeVar("EnvironmentType", bound=type[Environment])
 
 _registered: dict[str, type[Environment]] = {}
+_user_modules: dict[str, None] = {}
 
 
 def register(env_id: str) -> Callable[[EnvironmentType], EnvironmentType]:
@@ -125,13 +127,20 @@ def import_module_for_environments(module_name: str) -> None:
             register(value.own_id())(value)
 
 
+def user_modules() -> tuple[str, ...]:
+    """The modules that the user named so far in this process; workers import them too."""
+    return tuple(_user_modules)
+
+
 def _import_user_module(module_name: str) -> Any:
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        return importlib.import_module(module_name)
+        module = importlib.import_module(module_name)
     except ImportError as error:
         raise UsageError(f"module {module_name!r} cannot be imported: {error}") from error
+    _user_modules[module_name] = None
+    return module
 
 
 def _checked_class(found: Any, reference: str) -> type[Environment]:

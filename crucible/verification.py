@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -64,14 +64,12 @@ def verify_dataset(
     allow_unanchored: bool = False,
     replay: bool = True,
     on_verdict: Callable[[Verdict], None] = lambda verdict: None,
-    imports: Sequence[str] = (),
 ) -> VerificationReport:
     """Check and re-run every row of the dataset in ``folder``.
 
     Without ``replay`` only bytes, digests and counts are checked, and rows that agree are
     ``unverifiable``.
-    ``on_verdict`` is called with every verdict, in the order of rows. ``imports`` are modules of
-    the user's own environments.
+    ``on_verdict`` is called with every verdict, in the order of rows.
 
     Raises:
         TargetNotFoundError: if there is no dataset.
@@ -83,7 +81,7 @@ def verify_dataset(
     reading.worlds = read_worlds(folder, manifest)
     verdicts = []
     num_workers = workers or os.cpu_count() or 1
-    found = _verdicts(reading, num_workers, imports) if replay else _unreplayed(reading)
+    found = _verdicts(reading, num_workers) if replay else _unreplayed(reading)
     for verdict in found:
         on_verdict(verdict)
         verdicts.append(verdict)
@@ -176,7 +174,7 @@ def _check_bytes(reading: _Reading, shard: Shard) -> bool:
     return True
 
 
-def _verdicts(reading: _Reading, workers: int, imports: Sequence[str]) -> Iterator[Verdict]:
+def _verdicts(reading: _Reading, workers: int) -> Iterator[Verdict]:
     """Verdicts in the order of rows; rows that need no re-run wait for their turn."""
     waiting: deque[list[_Row]] = deque()
 
@@ -192,9 +190,7 @@ def _verdicts(reading: _Reading, workers: int, imports: Sequence[str]) -> Iterat
             waiting.append(batch)
             yield _jobs(batch)
 
-    answers = run_in_workers(
-        rerun_jobs, batches(), workers=workers, imports=imports, on_death=_one_by_one
-    )
+    answers = run_in_workers(rerun_jobs, batches(), workers=workers, on_death=_one_by_one)
     for answer in answers:
         results = iter([Rerun.from_dict(body) for body in answer])
         for row in waiting.popleft():

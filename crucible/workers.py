@@ -12,13 +12,14 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import orjson
 
 from crucible.errors import EpisodeError
+from crucible.registry import user_modules
 
 __all__ = ["WorkerDiedError", "run_in_workers"]
 
@@ -38,14 +39,13 @@ def run_in_workers(
     jobs: Iterable[Job],
     *,
     workers: int,
-    imports: Sequence[str] = (),
     on_death: Callable[[Job, Callable[[Job], Any]], Any] | None = None,
 ) -> Iterator[Any]:
     """The results of ``function`` over ``jobs``, in order, as plain JSON values.
 
     Few jobs are in flight at a time. One worker runs in this process. ``function`` is named by
-    its module and name, so it stands at the top of a module of ours. ``imports`` are modules of
-    the user's own environments that workers import first. A job whose worker dies is given to
+    its module and name, so it stands at the top of a module of ours. Workers import the modules
+    of the user's own environments that were imported here. A job whose worker dies is given to
     another; if that one dies too, ``on_death`` gives its result from the job and a function that
     tries a (smaller) job once more.
 
@@ -55,7 +55,7 @@ def run_in_workers(
     if workers <= 1:
         yield from map(function, jobs)
         return
-    crew = _Crew(f"{function.__module__}:{function.__qualname__}", tuple(imports))
+    crew = _Crew(f"{function.__module__}:{function.__qualname__}")
 
     def run(job: Job) -> Any:
         try:
@@ -84,8 +84,8 @@ def run_in_workers(
 class _Crew:
     """One worker process for each thread that asks."""
 
-    def __init__(self, function: str, imports: tuple[str, ...]) -> None:
-        self._function, self._imports = function, imports
+    def __init__(self, function: str) -> None:
+        self._function = function
         self._local = threading.local()
         self._workers: list[_Worker] = []
         self._closed = False
@@ -99,7 +99,7 @@ class _Crew:
         for attempt in range(attempts):
             worker = getattr(self._local, "worker", None)
             if worker is None:
-                worker = _Worker(self._function, self._imports)
+                worker = _Worker(self._function)
                 self._local.worker = worker
                 self._workers.append(worker)
             try:
@@ -121,14 +121,15 @@ class _Crew:
 class _Worker:
     """One worker process."""
 
-    def __init__(self, function: str, imports: tuple[str, ...]) -> None:
+    def __init__(self, function: str) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "crucible.worker_process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
         with contextlib.suppress(BrokenPipeError):
-            self._send({"function": function, "imports": imports, "path": list(sys.path)})
+            path = list(sys.path)
+            self._send({"function": function, "imports": user_modules(), "path": path})
 
     def run(self, job: Any) -> Any:
         """The result of a job.

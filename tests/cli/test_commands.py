@@ -133,7 +133,7 @@ def test_control_characters_of_a_stranger_do_not_reach_the_terminal(
         (["verify", "FOLDER", "--nonsense"], 2),
     ],
 )
-def test_bad_input_is_one_sentence_and_no_traceback(  # noqa: PLR0917
+def test_bad_input_is_one_sentence_and_no_traceback(
     record_walks: RecordWalks,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

@@ -44,7 +44,7 @@ def test_worker_processes_give_the_same_rows_as_one(
     def note_seed(row: dict[str, Any]) -> None:
         seen.append(row["seed"])
 
-    record_plan(plan, tmp_path / "two", workers=2, imports=["walking"], on_episode=note_seed)
+    record_plan(plan, tmp_path / "two", workers=2, on_episode=note_seed)
     fingerprints = [
         [t.fingerprint for t in read_trajectories(d)] for d in (alone, tmp_path / "two")
     ]

@@ -31,7 +31,7 @@ def test_an_honest_dataset_verifies(record_walks: RecordWalks) -> None:
 def test_worker_processes_give_the_same_report_as_one(record_walks: RecordWalks) -> None:
     folder = record_walks(seeds=(range(40),))
     forge_rows(folder, lambda rows: rows[33]["steps"][0].update(reward=9.0))
-    two = verify_dataset(folder, workers=2, imports=["walking"])
+    two = verify_dataset(folder, workers=2)
     assert two == check(folder)
     assert two.exit_code == 1
 
