@@ -118,6 +118,11 @@ def print_report(result: VerificationReport) -> None:
     prefixes = sum(v.prefix for v in result.verdicts if v.status == "reproduced")
     if prefixes:
         print_line(f"{prefixes} reproduced rows end where the recorder says so (prefix)")
+    if result.num_unbound:
+        print_line(
+            f"{result.num_unbound} reproduced rows have messages that are not bound to their "
+            "steps; exports leave them out"
+        )
     if result.unanchored:
         print_line(_unanchored_line(result))
 

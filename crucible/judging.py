@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from crucible.chat import bind_messages
 from crucible.code_digests import LIVE
 from crucible.env_pool import EnvironmentPool
 from crucible.episodes import Transcript, describe_error, rerun
@@ -32,28 +33,35 @@ class RerunJob:
     """What a worker needs to re-run one episode.
 
     ``transcript`` is the recorded transcript digest: where a run gives another one, the worker
-    runs once more, so that the parent has two independent replays to decide with.
+    runs once more, so that the parent has two independent replays to decide with. ``chat`` is the
+    record itself where it has messages, which only the environment can bind to the steps.
     """
 
     world: World
     seed: int
     action_texts: tuple[str, ...]
     transcript: str
+    chat: Trajectory | None = None
 
     @classmethod
     def of(cls, trajectory: Trajectory) -> RerunJob:
         """The job that re-runs ``trajectory``."""
         actions = tuple(step.action_text for step in trajectory.steps)
-        return cls(trajectory.world, trajectory.seed, actions, trajectory.transcript)
+        chat = None if trajectory.messages_text is None else trajectory
+        return cls(trajectory.world, trajectory.seed, actions, trajectory.transcript, chat)
 
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """What a worker gives back: transcripts, or why there are none (status and reason)."""
+    """What a worker gives back: transcripts, or why there are none (status and reason).
+
+    ``unbound`` says why recorded messages are not what the steps say; None if they are.
+    """
 
     transcripts: tuple[Transcript, ...]
     status: str | None = None
     reason: str | None = None
+    unbound: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain JSON values, as it crosses from a worker."""
@@ -61,6 +69,7 @@ class Rerun:
             "transcripts": [transcript.to_dict() for transcript in self.transcripts],
             "status": self.status,
             "reason": self.reason,
+            "unbound": self.unbound,
         }
 
     @classmethod
@@ -71,15 +80,17 @@ class Rerun:
             WorkerDiedError: if it is malformed.
         """
         try:
-            status, reason = body["status"], body["reason"]
+            status, reason, unbound = body["status"], body["reason"], body["unbound"]
             transcripts = tuple(Transcript.from_dict(t) for t in body["transcripts"])
             if status not in (None, "unverifiable", "refused"):
                 raise ValueError(f"status {status!r:.40}")
-            if not (transcripts or isinstance(status, str)) or not isinstance(reason, str | None):
+            if not (transcripts or isinstance(status, str)):
                 raise ValueError("neither transcripts nor a status")
+            if not isinstance(reason, str | None) or not isinstance(unbound, str | None):
+                raise ValueError("a reason that is no text")
         except (KeyError, TypeError, ValueError, FormatError) as error:
             raise WorkerDiedError(f"a worker gave a malformed answer: {error}") from None
-        return cls(transcripts, status, reason)
+        return cls(transcripts, status, reason, unbound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +101,7 @@ class Judgement:
     reason: str | None = None
     mismatches: tuple[Mismatch, ...] = ()
     prefix: bool = False
+    unbound: str | None = None
 
 
 _pool = EnvironmentPool()
@@ -103,10 +115,10 @@ def rerun_jobs(jobs: Sequence[RerunJob]) -> list[dict[str, Any]]:
 def rerun_job(job: RerunJob) -> Rerun:
     """Re-run one episode; never raises for what a world does."""
     try:
-        first = _run_once(job)
+        first, unbound = _run_once(job)
         if first.digest == job.transcript:
-            return Rerun((first,))
-        return Rerun((first, _run_once(job)))
+            return Rerun((first,), unbound=unbound)
+        return Rerun((first, _run_once(job)[0]), unbound=unbound)
     except EnvironmentUnknownError as error:
         return Rerun((), "unverifiable", f"not installed: {error}")
     except VersionError as error:
@@ -121,7 +133,8 @@ def rerun_job(job: RerunJob) -> Rerun:
         return Rerun((), "refused", f"{job.world.env_id} cannot be run: {describe_error(error)}")
 
 
-def _run_once(job: RerunJob) -> Transcript:
+def _run_once(job: RerunJob) -> tuple[Transcript, str | None]:
+    """The transcript of one run, and why the recorded messages are not bound, if they are not."""
     if job.world.code_digest == LIVE:
         raise PolicyError("recorded with live Python objects, which data cannot rebuild")
     env = _pool.get(job.world)
@@ -132,7 +145,8 @@ def _run_once(job: RerunJob) -> Transcript:
             require_box()
         if not env.deterministic:
             raise PolicyError("the environment declares itself not deterministic")
-        return rerun(env, job.seed, action_texts=job.action_texts)
+        transcript = rerun(env, job.seed, action_texts=job.action_texts)
+        return transcript, None if job.chat is None else bind_messages(env, job.chat)
     finally:
         _pool.release(job.world, env)
 
@@ -144,7 +158,8 @@ def judge(trajectory: Trajectory, result: Rerun) -> Judgement:
         return Judgement(result.status, result.reason)
     mismatches = compare(trajectory, result.transcripts[0])
     if not mismatches:
-        return Judgement("reproduced", prefix=trajectory.end in RECORDERS_WORD)
+        prefix = trajectory.end in RECORDERS_WORD
+        return Judgement("reproduced", prefix=prefix, unbound=result.unbound)
     if len(set(result.transcripts)) > 1:
         return Judgement("unverifiable", "not deterministic here: two replays disagree")
     recorded = trajectory.provenance.get("toolchain")

@@ -21,6 +21,9 @@ class Verdict:
 
     ``row`` counts from 0 over the whole dataset. ``prefix`` is True where the end of the episode
     is the recorder's word. ``anchor`` says why its world is trusted, None if nobody does.
+    ``messages`` is ``bound`` where the recorded chat is what the steps say, else why it is not;
+    None where there is no chat, or it was not checked. Unbound is no accusation: such a chat is
+    not exported.
     """
 
     row: int
@@ -34,6 +37,7 @@ class Verdict:
     mismatches: tuple[Mismatch, ...] = ()
     prefix: bool = False
     anchor: str | None = None
+    messages: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict as plain JSON values."""
@@ -49,6 +53,7 @@ class Verdict:
             "mismatches": [mismatch.to_dict() for mismatch in self.mismatches],
             "prefix": self.prefix,
             "anchor": self.anchor,
+            "messages": self.messages,
         }
 
 
@@ -78,6 +83,11 @@ class VerificationReport:
         """How many rows have each verdict."""
         counted = Counter(verdict.status for verdict in self.verdicts)
         return {status: counted[status] for status in STATUSES}
+
+    @property
+    def num_unbound(self) -> int:
+        """How many reproduced rows have a chat that is not what their steps say."""
+        return sum(v.messages not in (None, "bound") for v in self.verdicts)
 
     @property
     def unanchored(self) -> dict[str, str]:
@@ -112,6 +122,7 @@ class VerificationReport:
             "counts": self.counts,
             "findings": [{"where": f.where, "what": f.what} for f in self.findings],
             "unanchored": self.unanchored,
+            "unbound": self.num_unbound,
             "verdicts": [v.to_dict() for v in self.verdicts if v.status != "reproduced"],
             "exit_code": self.exit_code,
         }

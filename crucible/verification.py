@@ -246,7 +246,14 @@ def _verdict_of(row: _Row, judgement: Judgement, anchors: Anchors) -> Verdict:
         mismatches=judgement.mismatches,
         prefix=judgement.prefix,
         anchor=anchors.of(world) if world else None,
+        messages=_messages_word(trajectory, judgement),
     )
+
+
+def _messages_word(trajectory: Trajectory | None, judgement: Judgement) -> str | None:
+    if trajectory is None or trajectory.messages_text is None or judgement.status != "reproduced":
+        return None
+    return judgement.unbound or "bound"
 
 
 def _rows(reading: _Reading) -> Iterator[_Row]:

@@ -172,6 +172,8 @@ def _why_not(verdict: Verdict, trajectory: Trajectory, options: ExportOptions) -
         return "by another agent"
     if trajectory.num_steps == 0:
         return "without a step"
+    if verdict.messages not in (None, "bound") and not options.canonical_turns:
+        return "with messages that are not bound to its steps"
     return None
 
 
@@ -185,10 +187,9 @@ def _row(
     env = environments.get(trajectory.world)
     try:
         recorded = trajectory.messages is not None and not options.canonical_turns
+        if recorded and bind_messages(env, trajectory) is not None:
+            raise PolicyError("with messages that are not bound to its steps")
         if recorded:
-            problem = bind_messages(env, trajectory)
-            if problem is not None:
-                raise PolicyError("with messages that are not bound to its steps")
             chat = Chat(trajectory.messages or [], env.tools())
         else:
             chat = canonical_chat(env, trajectory)

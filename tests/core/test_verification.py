@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chatting import Messages, record_chat
 from tampering import Rows, data_path, edit_rows, flip_byte, forge_rows
 from walking import RecordWalks, Up, Walk
 
@@ -260,3 +261,21 @@ def test_the_report_lists_only_what_did_not_reproduce(record_walks: RecordWalks)
     assert body["counts"]["diverged"] == len(body["verdicts"]) == 1
     assert body["verdicts"][0]["mismatches"][0]["field"] == "reward"
     assert body["exit_code"] == 1
+
+
+def test_a_chat_is_bound_or_not_and_neither_changes_the_verdict(record_walks: RecordWalks) -> None:
+    folder = record_walks()
+
+    def change(messages: Messages, seed: int) -> None:
+        messages[1]["content"] = "the assistant's own words"
+        if seed == 2:
+            messages[0]["content"] = "another start"
+
+    record_chat(folder, change)
+    report = check(folder)
+    assert report.exit_code == 0
+    words = [verdict.messages for verdict in report.verdicts]
+    assert words.count("bound") == 4
+    assert words[2] == "the first message is not the first observation"
+    assert report.num_unbound == report.to_dict()["unbound"] == 1
+    assert verify_dataset(folder, workers=2) == report

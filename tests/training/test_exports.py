@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chatting import record_chat
 from datasets import load_dataset
 from tampering import edit_rows, forge_rows
 from walking import RecordWalks
 
-from crucible.canonical import canonical_text, parse_text
+from crucible.canonical import parse_text
 from crucible.chat import canonical_chat
 from crucible.cli import main
 from crucible.dataset.folder import read_manifest, read_trajectories
@@ -116,21 +117,6 @@ def test_filters_leave_rows_out_and_say_why(
         assert expected in summary.left_out
     except PolicyError as error:
         assert f"5 {expected}" in str(error)
-
-
-def record_chat(folder: Path, change: Any) -> None:
-    """Give every row the environment's own chat, changed, with all hashes made to fit."""
-    environments = EnvironmentPool()
-    trajectories = list(read_trajectories(folder))
-
-    def edit(rows: list[dict[str, Any]]) -> None:
-        for row, trajectory in zip(rows, trajectories, strict=True):
-            chat = canonical_chat(environments.get(trajectory.world), trajectory)
-            change(chat.messages, row["seed"])
-            row["messages"] = canonical_text(chat.messages)
-            row["tools"] = canonical_text(chat.tools)
-
-    forge_rows(folder, edit)
 
 
 def test_recorded_messages_go_out_where_they_are_bound(
