@@ -22,7 +22,7 @@ from crucible.judging import Judgement, Rerun, RerunJob, judge, rerun_job, rerun
 from crucible.trajectory import Trajectory
 from crucible.verdicts import Finding, Verdict, VerificationReport
 from crucible.workers import WorkerDiedError, run_in_workers
-from crucible.worlds import World
+from crucible.worlds import World, world_lie
 
 __all__ = ["verify_dataset", "verify_trajectory"]
 
@@ -79,6 +79,7 @@ def verify_dataset(
     reading = _Reading(manifest, folder)
     _check_files(reading)
     reading.worlds = read_worlds(folder, manifest)
+    _check_worlds(reading)
     verdicts = []
     num_workers = workers or os.cpu_count() or 1
     found = _verdicts(reading, num_workers) if replay else _unreplayed(reading)
@@ -156,6 +157,13 @@ def _check_files(reading: _Reading) -> None:
         reading.find(name, "this file is not in the manifest")
     for shard in reading.manifest.shards_of("worlds"):
         _check_bytes(reading, shard)
+
+
+def _check_worlds(reading: _Reading) -> None:
+    for digest, world in reading.worlds.items():
+        lie = world_lie(world)
+        if lie is not None:
+            reading.find(f"world {digest[:16]}", lie)
 
 
 def _check_bytes(reading: _Reading, shard: Shard) -> bool:
@@ -349,5 +357,24 @@ def _check_counts(reading: _Reading) -> None:
             )
     for recording in by_recording:
         reading.find(f"recording {recording[:16]}", "rows name a recording that is not there")
+    _check_plans(reading)
     if by_world != Counter(manifest.worlds):
         reading.find("crucible/manifest.json", "its counts by world are not those of the rows")
+
+
+def _check_plans(reading: _Reading) -> None:
+    """Whether every row was planned by the recording that it names."""
+    plans = {entry.id: entry.plan for entry in reading.manifest.recordings}
+    for recording, world, seed, attempt in reading.keys:
+        plan = plans.get(recording)
+        if plan is None:
+            continue
+        planned = (
+            world in plan["worlds"]
+            and any(start <= seed < stop for start, stop in plan["seeds"])
+            and 0 <= attempt < plan["attempts"]
+        )
+        if not planned:
+            where = f"recording {recording[:16]}"
+            reading.find(where, f"seed {seed}, attempt {attempt} of a world was never planned")
+            return

@@ -9,10 +9,11 @@ from typing import Any
 from crucible.canonical import canonical_text, parse_text
 from crucible.code_digests import LIVE, code_identity
 from crucible.env import Environment
+from crucible.errors import EnvironmentUnknownError
 from crucible.fingerprints import tagged_hash
-from crucible.suites import loadable_suites
+from crucible.suites import load_suite, loadable_suites, suite_names
 
-__all__ = ["World", "bundled_worlds", "label_world", "world_of"]
+__all__ = ["World", "bundled_worlds", "label_world", "world_lie", "world_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,47 @@ def label_world(world: World) -> World:
     if known is None:
         return world
     return replace(world, suite=known[0], suite_version=known[1], name=known[2])
+
+
+def world_lie(world: World) -> str | None:
+    """What a recorded world says of itself that the same environment and suite here contradict.
+
+    Its digest does not cover labels, needs and seeding. None where nothing contradicts, or where
+    another version is installed, so that nothing can be said.
+    """
+    from crucible.registry import environment_class
+
+    try:
+        cls = environment_class(world.env_id)
+    except EnvironmentUnknownError:
+        return None
+    identity = code_identity(cls)
+    same = (cls.env_version, identity.code_digest) == (world.env_version, world.code_digest)
+    if not same:
+        return None
+    for name, here in (
+        ("seeded", cls.seeded),
+        ("toolchain_needs", tuple(sorted(cls.toolchain_needs))),
+        ("distribution", identity.distribution),
+        ("distribution_version", identity.version),
+    ):
+        if getattr(world, name) != here:
+            return f"{name} is {getattr(world, name)!r}, the environment itself says {here!r}"
+    return _label_lie(world)
+
+
+def _label_lie(world: World) -> str | None:
+    if world.suite is None:
+        return None if world.name is None else "it has a name but no suite"
+    if world.suite not in suite_names():
+        return None
+    suite = load_suite(world.suite)
+    if suite.version != world.suite_version:
+        return None
+    known = _suite_labels().get((world.env_id, world.kwargs_text))
+    if known != (world.suite, world.suite_version, world.name):
+        return f"it is not the world {world.label} of that suite"
+    return None
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from chatting import Messages, record_chat
-from tampering import Rows, data_path, edit_rows, flip_byte, forge_rows
+from tampering import Rows, data_path, edit_rows, flip_byte, forge_rows, forge_world
 from walking import RecordWalks, Up, Walk
 
 from crucible.dataset.folder import MANIFEST_PATH
@@ -88,6 +88,8 @@ EDITS: dict[str, Callable[[Rows], Any]] = {
     "duplicate step": lambda rows: rows[1]["steps"].append(rows[1]["steps"][-1]),
     "reorder steps": lambda rows: rows[1]["steps"].reverse(),
     "swap steps of two episodes": lambda rows: rows[0].update(steps=rows[1]["steps"]),
+    "seed that was not planned": row(seed=77),
+    "attempt that was not planned": row(attempt=1),
     "drop row": lambda rows: rows.pop(),
     "duplicate row": lambda rows: rows.append(rows[0]),
     "row of another recording": row(recording="0" * 64),
@@ -279,3 +281,23 @@ def test_a_chat_is_bound_or_not_and_neither_changes_the_verdict(record_walks: Re
     assert words[2] == "the first message is not the first observation"
     assert report.num_unbound == report.to_dict()["unbound"] == 1
     assert verify_dataset(folder, workers=2) == report
+
+
+WORLD_EDITS: dict[str, dict[str, Any]] = {
+    "seeding": {"seeded": False},
+    "needs": {"toolchain_needs": ("sqlite",)},
+    "distribution": {"distribution": "trusted", "distribution_version": "1"},
+    "label of another suite": {"suite": "sql-skills", "suite_version": "1", "name": "payroll"},
+    "name without a suite": {"name": "payroll"},
+}
+
+
+@pytest.mark.parametrize("name", WORLD_EDITS)
+def test_what_a_world_says_of_itself_is_compared_with_what_is_here(
+    record_walks: RecordWalks, name: str
+) -> None:
+    folder = record_walks()
+    forge_world(folder, WORLD_EDITS[name])
+    report = check(folder)
+    assert report.exit_code == 1
+    assert report.findings[0].where.startswith("world ")

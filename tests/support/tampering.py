@@ -53,6 +53,29 @@ def forge_rows(folder: Path, edit: Callable[[Rows], Any], *, refingerprint: bool
     write_forged(folder, manifest, [*manifest.shards_of("worlds"), *writer.close()], rows=rows)
 
 
+def forge_world(folder: Path, changes: dict[str, Any]) -> None:
+    """Rewrite the only world with changes, and every label, hash and count made to fit."""
+    manifest = read_manifest(folder)
+    (world,) = (replace(w, **changes) for w in read_worlds(folder, manifest).values())
+    rows = [row for s in manifest.shards_of("trajectories") for row in rows_of(folder, s)]
+    writers = [
+        ShardWriter(folder, config="worlds", split="worlds"),
+        ShardWriter(folder, config="trajectories", split="train"),
+    ]
+    for shard in manifest.shards:
+        (folder / shard.path).unlink()
+    writers[0].add(world.to_row())
+    for row in rows:
+        row |= {"suite": world.suite, "name": world.name, "world": world.digest}
+        trajectory = trajectory_of(row, world)
+        row["fingerprint"] = trajectory.fingerprint
+        writers[1].add(row)
+    shards = [shard for writer in writers for shard in writer.close()]
+    plan = {**manifest.recordings[0].plan, "worlds": [world.digest]}
+    recordings = (replace(manifest.recordings[0], plan=plan),)
+    write_forged(folder, replace(manifest, recordings=recordings), shards, rows=rows)
+
+
 def write_forged(folder: Path, manifest: Manifest, shards: list[Shard], *, rows: Rows) -> None:
     """Write manifest and card for ``shards``, with counts that fit ``rows``."""
     worlds: dict[str, int] = {}
