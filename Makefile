@@ -50,8 +50,9 @@ $(VENV)/made:
 	touch $@
 
 $(VENV)/demo: $(VENV)/made pyproject.toml
-	@echo "Installing Crucible with its demo: about 400 MB to download, of which PyTorch is half"
-	@echo "(without training, 120 MB: $(BIN)/pip install -e '.[sandbox,hub]' && $(BIN)/crucible demo)"
+	@echo "Installing Crucible with its demo. Most of the download is PyTorch: 200 MB for its CPU build,"
+	@echo "some 3 GB where pip takes a CUDA build. Everything else is about 150 MB. Without training:"
+	@echo "  $(BIN)/pip install -e '.[sandbox,hub]' && $(BIN)/crucible demo"
 	$(BIN)/pip install --quiet '$(TORCH)'
 	$(BIN)/pip install --quiet -e '.[demo]'
 	touch $@

@@ -95,6 +95,10 @@ def compare(trajectory: Trajectory, transcript: Transcript) -> list[Mismatch]:
 def recomputed_mismatches(trajectory: Trajectory) -> Iterator[Mismatch]:
     """What the record says about itself and can be computed from itself."""
     total = sum_rewards(trajectory.steps)
+    if trajectory.file_version is not None:
+        total = 0.0  # crucible-rl 0.1 and 0.2 added up step by step
+        for step in trajectory.steps:
+            total += step.reward
     yield from _scalar(None, "total_reward", trajectory.total_reward, total)
     for index, step in enumerate(trajectory.steps[:-1]):
         for flag in ("terminated", "truncated"):
