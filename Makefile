@@ -11,7 +11,7 @@ demo: $(VENV)/demo
 
 test: $(VENV)/test
 	rm -f .coverage .coverage.*
-	COVERAGE_PROCESS_START=pyproject.toml $(BIN)/python -m pytest -n 2 --dist loadgroup --cov \
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov \
 		--cov-report=term:skip-covered $(PYTEST_ARGS)
 
 check: $(VENV)/test
