@@ -10,6 +10,8 @@ from crucible.cli import demo, envs, export, hub, record, show, train, trust, ve
 
 __all__ = ["app", "run"]
 
+INTERRUPTED = 130
+
 app = typer.Typer(
     name="crucible",
     help="Record what agents do in real software, publish it, and re-run every episode to check "
@@ -52,8 +54,13 @@ def run(arguments: list[str]) -> int:
     try:
         result = command.main(arguments, prog_name="crucible", standalone_mode=False)
     except typer.TyperException as error:
-        typer.echo(f"error: {error} (crucible --help lists commands and options)", err=True)
+        # Errors about a value name their option in format_message() alone.
+        message = getattr(error, "format_message", error.__str__)()
+        sentence = " ".join(message.split())
+        typer.echo(f"error: {sentence} (crucible --help lists commands and options)", err=True)
         return 2
     except typer.Abort as error:
         raise KeyboardInterrupt from error
+    if result == INTERRUPTED:
+        raise KeyboardInterrupt
     return result if isinstance(result, int) else 0

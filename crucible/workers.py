@@ -126,6 +126,7 @@ class _Worker:
             [sys.executable, "-m", "crucible.worker_process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for the parent, which ends its workers
         )
         with contextlib.suppress(BrokenPipeError):
             path = list(sys.path)

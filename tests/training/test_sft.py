@@ -154,7 +154,7 @@ def test_the_command_trains_on_a_dataset_and_passes_options_on(
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (["FOLDER", "--model", "nowhere/model"], 2),
+        (["FOLDER", "--model", "NOWHERE"], 2),
         (["README", "--model", "tiny"], 2),
         (["FOLDER", "--model", "tiny", "--", "--weight_decay"], 2),
         (["FOLDER", "--model", "tiny", "--max-tokens", "3"], 3),
@@ -172,6 +172,7 @@ def test_what_cannot_be_trained_is_one_sentence(
     folder = record_walks()
     (tmp_path / "empty").mkdir()
     places = {"FOLDER": str(folder), "README": str(tmp_path / "empty")}
+    places["NOWHERE"] = str(tmp_path / "nowhere")
     given = [places.get(a, a) for a in arguments]
     separator = given.index("--") if "--" in given else len(given)
     given[separator:separator] = ["--output-dir", str(tmp_path / "m")]
