@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -147,16 +148,18 @@ def _previous_manifest(out: Path) -> Manifest | None:
 
 
 def _rows(plan: Plan, recording_id: str, workers: int | None) -> Iterator[dict[str, Any]]:
-    entries = list(plan.entries())
     num_workers = workers or os.cpu_count() or 1
-    size = max(1, min(CHUNK_EPISODES, -(-len(entries) // (4 * num_workers))))
-    chunks = [
-        _Chunk(tuple(entries[i : i + size]), plan.agent, plan.max_steps, recording_id)
-        for i in range(0, len(entries), size)
-    ]
-    num_workers = min(num_workers, len(chunks))
+    size = max(1, min(CHUNK_EPISODES, -(-plan.num_episodes // (4 * num_workers))))
+    num_workers = min(num_workers, -(-plan.num_episodes // size))
+    chunks = _chunks(plan, recording_id, size)
     for rows in run_in_workers(_record_chunk, chunks, workers=num_workers):
         yield from rows
+
+
+def _chunks(plan: Plan, recording_id: str, size: int) -> Iterator[_Chunk]:
+    entries = plan.entries()
+    while batch := tuple(itertools.islice(entries, size)):
+        yield _Chunk(batch, plan.agent, plan.max_steps, recording_id)
 
 
 _pool = EnvironmentPool()
