@@ -20,9 +20,6 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except CrucibleError as error:
         if os.environ.get("CRUCIBLE_DEBUG"):
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,12 +30,21 @@ def print_json(value: dict[str, Any]) -> None:
     """One stable JSON object on stdout."""
     import json
 
-    sys.stdout.write(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    _write(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
 def print_line(text: str) -> None:
     """One line of the result on stdout, control characters made visible."""
-    sys.stdout.write(plain_text(text) + "\n")
+    _write(plain_text(text) + "\n")
+
+
+def _write(text: str) -> None:
+    """Write to stdout. A reader that has gone away does not change how the command ends."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def note(text: str, *, quiet: bool = False) -> None:
@@ -62,7 +72,10 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> No
         table.add_column(heading, justify="right" if numeric else "left", no_wrap=not last)
     for row in rows:
         table.add_row(*(plain_text(str(cell)) for cell in row))
-    result_console().print(table)
+    console = result_console()
+    with console.capture() as captured:
+        console.print(table)
+    _write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
 @contextmanager

@@ -83,11 +83,8 @@ def demo(
 
 
 def _chapter(number: int, title: str, *explanation: str) -> None:
-    from crucible.cli.console import result_console
-
-    console = result_console()
-    console.print()
-    console.rule(f"{number}. {title}", align="left")
+    print_line("")
+    print_line(f"── {number}. {title} ".ljust(79, "─"))
     for line in explanation:
         print_line(line)
 

@@ -79,7 +79,9 @@ def check_text(text: str) -> None:
     Raises:
         TextError: if it is not.
     """
-    parse_text(text)
+    _raw(text)
+    if '"$' in text or text.count("[") + text.count("{") > MAX_DEPTH:
+        parse_text(text)
 
 
 def parse_json(text: str) -> Any:

@@ -5,12 +5,13 @@ All digests are SHA-256, written as 64 lower-case hexadecimal digits.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from crucible.canonical import canonical_text
+import orjson
 
 if TYPE_CHECKING:
     from crucible.trajectory import Step
@@ -31,13 +32,13 @@ Field = bytes | str | None
 def tagged_hash(tag: str, *fields: Field) -> bytes:
     """SHA-256 of ``fields`` under ``tag``: domain-separated and length-prefixed, so that two
     different lists of fields never give the same bytes to hash."""
-    parts = [_prefixed(f"crucible/1/{tag}".encode())]
+    parts = [_tag_prefix(tag)]
     for field in fields:
         if field is None:
             parts.append(b"\x00")
         else:
-            data = field.encode() if isinstance(field, str) else field
-            parts.append(b"\x01" + _prefixed(data))
+            data = field if isinstance(field, bytes) else field.encode()
+            parts += (b"\x01", len(data).to_bytes(8, "big"), data)
     return hashlib.sha256(b"".join(parts)).digest()
 
 
@@ -75,8 +76,12 @@ def transcript_of(
 
 
 def leaf_hash(row: Mapping[str, Any]) -> bytes:
-    """The Merkle leaf of one row: SHA-256 over 0x00 and the row's canonical JSON."""
-    return hashlib.sha256(b"\x00" + canonical_text(row).encode()).digest()
+    """The Merkle leaf of one row: SHA-256 over 0x00 and the row's canonical JSON.
+
+    Columns hold plain values and no key begins with ``$``, so that no value has to be converted;
+    numbers that are not finite are refused where a row is read or made.
+    """
+    return hashlib.sha256(b"\x00" + orjson.dumps(row, option=orjson.OPT_SORT_KEYS)).digest()
 
 
 def merkle_root(leaves: Sequence[bytes]) -> bytes:
@@ -102,5 +107,7 @@ def tree_head(shards: Iterable[Mapping[str, Any]]) -> str:
     return merkle_root(leaves).hex()
 
 
-def _prefixed(data: bytes) -> bytes:
+@functools.cache
+def _tag_prefix(tag: str) -> bytes:
+    data = f"crucible/1/{tag}".encode()
     return len(data).to_bytes(8, "big") + data

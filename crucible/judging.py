@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from crucible.chat import bind_messages
@@ -20,12 +20,16 @@ from crucible.errors import (
 )
 from crucible.registry import environment_class
 from crucible.replaying import Mismatch, compare
+from crucible.rollouts import DEFAULT_MAX_STEPS
 from crucible.toolchain import toolchain
 from crucible.trajectory import RECORDERS_WORD, Trajectory
 from crucible.workers import WorkerDiedError
 from crucible.worlds import World
 
-__all__ = ["Judgement", "Rerun", "RerunJob", "judge", "rerun_job", "rerun_jobs"]
+__all__ = ["UNPLANNED", "Judgement", "Rerun", "RerunJob", "judge", "rerun_job", "rerun_jobs"]
+
+UNPLANNED = -1
+"""Stands for the limit of a plan that is not known, as in a single file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +48,12 @@ class RerunJob:
     chat: Trajectory | None = None
 
     @classmethod
-    def of(cls, trajectory: Trajectory) -> RerunJob:
-        """The job that re-runs ``trajectory``."""
+    def of(cls, trajectory: Trajectory, transcript: str | None = None) -> RerunJob:
+        """The job that re-runs ``trajectory``; ``transcript`` is its digest where it is known."""
         actions = tuple(step.action_text for step in trajectory.steps)
         chat = None if trajectory.messages_text is None else trajectory
-        return cls(trajectory.world, trajectory.seed, actions, trajectory.transcript, chat)
+        digest = transcript or trajectory.transcript
+        return cls(trajectory.world, trajectory.seed, actions, digest, chat)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +61,14 @@ class Rerun:
     """What a worker gives back: transcripts, or why there are none (status and reason).
 
     ``unbound`` says why recorded messages are not what the steps say; None if they are.
+    ``max_steps`` is the environment's own limit.
     """
 
     transcripts: tuple[Transcript, ...]
     status: str | None = None
     reason: str | None = None
     unbound: str | None = None
+    max_steps: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain JSON values, as it crosses from a worker."""
@@ -70,6 +77,7 @@ class Rerun:
             "status": self.status,
             "reason": self.reason,
             "unbound": self.unbound,
+            "max_steps": self.max_steps,
         }
 
     @classmethod
@@ -81,6 +89,7 @@ class Rerun:
         """
         try:
             status, reason, unbound = body["status"], body["reason"], body["unbound"]
+            max_steps = body["max_steps"]
             transcripts = tuple(Transcript.from_dict(t) for t in body["transcripts"])
             if status not in (None, "unverifiable", "refused"):
                 raise ValueError(f"status {status!r:.40}")
@@ -88,9 +97,11 @@ class Rerun:
                 raise ValueError("neither transcripts nor a status")
             if not isinstance(reason, str | None) or not isinstance(unbound, str | None):
                 raise ValueError("a reason that is no text")
+            if type(max_steps) not in (int, type(None)):
+                raise ValueError("a limit that is no number")
         except (KeyError, TypeError, ValueError, FormatError) as error:
             raise WorkerDiedError(f"a worker gave a malformed answer: {error}") from None
-        return cls(transcripts, status, reason, unbound)
+        return cls(transcripts, status, reason, unbound, max_steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +126,10 @@ def rerun_jobs(jobs: Sequence[RerunJob]) -> list[dict[str, Any]]:
 def rerun_job(job: RerunJob) -> Rerun:
     """Re-run one episode; never raises for what a world does."""
     try:
-        first, unbound = _run_once(job)
-        if first.digest == job.transcript:
-            return Rerun((first,), unbound=unbound)
-        return Rerun((first, _run_once(job)[0]), unbound=unbound)
+        first = _run_once(job)
+        if first.transcripts[0].digest == job.transcript:
+            return first
+        return replace(first, transcripts=(*first.transcripts, *_run_once(job).transcripts))
     except EnvironmentUnknownError as error:
         return Rerun((), "unverifiable", f"not installed: {error}")
     except VersionError as error:
@@ -133,8 +144,7 @@ def rerun_job(job: RerunJob) -> Rerun:
         return Rerun((), "refused", f"{job.world.env_id} cannot be run: {describe_error(error)}")
 
 
-def _run_once(job: RerunJob) -> tuple[Transcript, str | None]:
-    """The transcript of one run, and why the recorded messages are not bound, if they are not."""
+def _run_once(job: RerunJob) -> Rerun:
     if job.world.code_digest == LIVE:
         raise PolicyError("recorded with live Python objects, which data cannot rebuild")
     env = _pool.get(job.world)
@@ -146,17 +156,29 @@ def _run_once(job: RerunJob) -> tuple[Transcript, str | None]:
         if not env.deterministic:
             raise PolicyError("the environment declares itself not deterministic")
         transcript = rerun(env, job.seed, action_texts=job.action_texts)
-        return transcript, None if job.chat is None else bind_messages(env, job.chat)
+        unbound = None if job.chat is None else bind_messages(env, job.chat)
+        return Rerun((transcript,), unbound=unbound, max_steps=env.max_steps)
     finally:
         _pool.release(job.world, env)
 
 
-def judge(trajectory: Trajectory, result: Rerun) -> Judgement:
+def judge(trajectory: Trajectory, result: Rerun, *, planned_steps: int | None = None) -> Judgement:
     """The verdict that re-runs allow: a record is called wrong only where two independent
-    replays agree with each other and differ from it."""
+    replays agree with each other and differ from it.
+
+    ``planned_steps`` is the limit of the recording's plan, None where it left the limit to the
+    environment, ``UNPLANNED`` where there is no plan.
+    """
     if result.status is not None:
         return Judgement(result.status, result.reason)
-    mismatches = compare(trajectory, result.transcripts[0])
+    limit = planned_steps or result.max_steps or DEFAULT_MAX_STEPS
+    try:
+        mismatches = compare(trajectory, result.transcripts[0])
+    except FormatError as error:
+        return Judgement("unverifiable", f"a worker gave a malformed answer: {error}")
+    if planned_steps != UNPLANNED and trajectory.max_steps != limit:
+        texts = str(trajectory.max_steps), str(limit)
+        mismatches.append(Mismatch(None, "max_steps", "", *texts))
     if not mismatches:
         prefix = trajectory.end in RECORDERS_WORD
         return Judgement("reproduced", prefix=prefix, unbound=result.unbound)

@@ -18,7 +18,7 @@ from crucible.dataset.schema import trajectory_of
 from crucible.dataset.shards import read_rows
 from crucible.errors import CrucibleError, FormatError, IntegrityError
 from crucible.fingerprints import leaf_hash, merkle_root
-from crucible.judging import Judgement, Rerun, RerunJob, judge, rerun_job, rerun_jobs
+from crucible.judging import UNPLANNED, Judgement, Rerun, RerunJob, judge, rerun_job, rerun_jobs
 from crucible.trajectory import Trajectory
 from crucible.verdicts import Finding, Verdict, VerificationReport
 from crucible.workers import WorkerDiedError, run_in_workers
@@ -37,6 +37,7 @@ class _Row:
     columns: dict[str, Any]
     trajectory: Trajectory | None
     problem: Judgement | None
+    transcript: str | None = None
 
 
 @dataclass(slots=True)
@@ -45,6 +46,7 @@ class _Reading:
 
     manifest: Manifest
     folder: Path
+    limits: dict[str, int | None]
     anchors: Anchors = field(default_factory=Anchors)
     worlds: dict[str, World] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
@@ -76,7 +78,8 @@ def verify_dataset(
         FormatError: if the manifest, the card or the worlds cannot be read at all.
     """
     manifest = read_manifest(folder)
-    reading = _Reading(manifest, folder)
+    limits = {entry.id: entry.plan["max_steps"] for entry in manifest.recordings}
+    reading = _Reading(manifest, folder, limits)
     _check_files(reading)
     reading.worlds = read_worlds(folder, manifest)
     _check_worlds(reading)
@@ -123,7 +126,7 @@ def verify_trajectory(
 
 
 def _judge_alone(trajectory: Trajectory) -> Judgement:
-    return judge(trajectory, rerun_job(RerunJob.of(trajectory)))
+    return judge(trajectory, rerun_job(RerunJob.of(trajectory)), planned_steps=UNPLANNED)
 
 
 def _judge_legacy(trajectory: Trajectory) -> Judgement:
@@ -202,7 +205,7 @@ def _verdicts(reading: _Reading, workers: int) -> Iterator[Verdict]:
     for answer in answers:
         results = iter([Rerun.from_dict(body) for body in answer])
         for row in waiting.popleft():
-            yield _verdict_of(row, _decide(row, results), reading.anchors)
+            yield _verdict_of(row, _decide(reading, row, results), reading.anchors)
 
 
 def _one_by_one(
@@ -226,14 +229,17 @@ def _unreplayed(reading: _Reading) -> Iterator[Verdict]:
 
 
 def _jobs(batch: list[_Row]) -> list[RerunJob]:
-    return [RerunJob.of(row.trajectory) for row in batch if row.trajectory is not None]
+    return [
+        RerunJob.of(row.trajectory, row.transcript) for row in batch if row.trajectory is not None
+    ]
 
 
-def _decide(row: _Row, results: Iterator[Rerun]) -> Judgement:
+def _decide(reading: _Reading, row: _Row, results: Iterator[Rerun]) -> Judgement:
     """What is to be said of a row. A tampered row is re-run too, to name what was changed in it."""
     if row.trajectory is None:
         return row.problem or Judgement("refused", "the row cannot be read")
-    judgement = judge(row.trajectory, next(results))
+    planned_steps = reading.limits.get(row.columns["recording"], UNPLANNED)
+    judgement = judge(row.trajectory, next(results), planned_steps=planned_steps)
     if row.problem is not None:
         return replace(row.problem, mismatches=judgement.mismatches)
     return judgement
@@ -294,8 +300,9 @@ def _read_row(reading: _Reading, columns: dict[str, Any], shard: Shard, *, intac
     index = reading.num_rows
     reading.num_rows += 1
     key = (columns["recording"], columns["world"], columns["seed"], columns["attempt"])
-    reading.keys[key] += 1
-    reading.errored[columns["recording"]] += columns["error"] is not None
+    if None not in key:
+        reading.keys[key] += 1
+        reading.errored[columns["recording"]] += columns["error"] is not None
     reading.transcripts.add(f"{columns['world']}:{columns['transcript']}")
     world = reading.worlds.get(columns["world"])
     if world is None:
@@ -305,13 +312,17 @@ def _read_row(reading: _Reading, columns: dict[str, Any], shard: Shard, *, intac
         trajectory = trajectory_of(columns, world)
     except FormatError as error:
         return _Row(index, columns, None, Judgement("refused", str(error)))
-    lie = _lie_in(columns, trajectory, shard)
+    transcript = trajectory.transcript
+    lie = _lie_in(columns, trajectory, shard=shard, transcript=transcript)
     if lie is None and not intact:
         lie = f"{shard.path} is not the file that the manifest lists"
-    return _Row(index, columns, trajectory, Judgement("tampered", lie) if lie else None)
+    tampered = Judgement("tampered", lie) if lie else None
+    return _Row(index, columns, trajectory, tampered, transcript)
 
 
-def _lie_in(columns: dict[str, Any], trajectory: Trajectory, shard: Shard) -> str | None:
+def _lie_in(
+    columns: dict[str, Any], trajectory: Trajectory, *, shard: Shard, transcript: str
+) -> str | None:
     """The first of the row's own digests and labels that its content contradicts."""
     world = trajectory.world
     if columns["split"] != shard.split:
@@ -319,7 +330,6 @@ def _lie_in(columns: dict[str, Any], trajectory: Trajectory, shard: Shard) -> st
     for name in ("suite", "name", "env_id", "env_version"):
         if columns[name] != getattr(world, name):
             return f"its {name} is not that of its world"
-    transcript = trajectory.transcript
     if columns["transcript"] != transcript:
         return f"its transcript should be {transcript}"
     fingerprint = trajectory.fingerprint_with(transcript)

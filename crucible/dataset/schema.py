@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any
 
 from crucible.agents import AgentInfo
-from crucible.canonical import canonical_text, parse_text
+from crucible.canonical import canonical_text, check_text, parse_text
 from crucible.errors import FormatError
 from crucible.trajectory import ENDS, Step, Trajectory
 from crucible.worlds import World
@@ -137,17 +138,23 @@ def trajectory_of(row: dict[str, Any], world: World) -> Trajectory:
     missing = [name for name, value in row.items() if value is None and name not in NULLABLE]
     if missing:
         raise FormatError(f"column {missing[0]} is null")
+    if row["agent"]["name"] is None or row["agent"]["sampling"] is None:
+        raise FormatError("agent.name or agent.sampling is null")
+    if (row["messages"] is None) != (row["tools"] is None):
+        raise FormatError("messages and tools are there together or not at all")
     if row["end"] not in ENDS:
         raise FormatError(f"end is {row['end']!r:.40}, expected one of {', '.join(sorted(ENDS))}")
     steps = tuple(_step_of(step, index) for index, step in enumerate(row["steps"]))
     if row["num_steps"] != len(steps):
         raise FormatError(f"num_steps is {row['num_steps']}, but there are {len(steps)} steps")
+    if not (math.isfinite(row["total_reward"]) and all(math.isfinite(s.reward) for s in steps)):
+        raise FormatError("a reward is not a finite number")
     sampling, provenance = parse_text(row["agent"]["sampling"]), parse_text(row["provenance"])
     if not isinstance(sampling, dict) or not isinstance(provenance, dict):
         raise FormatError("agent.sampling and provenance must be objects")
     for name in ("reset_info", "final_observation", "messages", "tools", "tokens"):
         if row[name] is not None:
-            parse_text(row[name])
+            check_text(row[name])
     return Trajectory(
         world=world,
         seed=row["seed"],
@@ -186,7 +193,7 @@ def _step_of(row: dict[str, Any] | None, index: int) -> Step:
     if row is None or None in row.values():
         raise FormatError(f"step {index} holds null")
     for name in ("observation", "action", "info"):
-        parse_text(row[name])
+        check_text(row[name])
     return Step(
         row["observation"],
         row["action"],

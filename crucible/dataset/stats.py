@@ -14,6 +14,7 @@ __all__ = ["DatasetStats", "GroupStats", "dataset_stats"]
 
 _COLUMNS = ["transcript", "suite", "name", "env_id", "world", "agent", "success"]
 _COLUMNS += ["total_reward", "num_steps", "end"]
+_REQUIRED = ("transcript", "env_id", "world", "agent", "total_reward", "num_steps", "end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,10 @@ def _summaries(path: Path) -> Iterable[dict[str, Any]]:
     try:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=8192, columns=_COLUMNS):
-                yield from batch.to_pylist()
+                for row in batch.to_pylist():
+                    if None in (row[name] for name in _REQUIRED) or row["agent"]["name"] is None:
+                        raise FormatError(f"{path.name}: a column that may not be null is")
+                    yield row
     except (pa.ArrowException, OSError, ValueError) as error:
         raise FormatError(f"{path.name} cannot be read as Parquet: {error}") from None
 
