@@ -192,7 +192,7 @@ def _edit_one_reward(folder: Path) -> str:
         (i, s) for i, row in enumerate(rows) for s in row["steps"] if s["reward"] < 0
     )
     old, step["reward"] = step["reward"], 1.0
-    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path, use_dictionary=False)
     return f"a reward of {old:g} became 1 in row {index} of {path.name}"
 
 

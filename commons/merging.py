@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from crucible.dataset.manifest import Manifest, Shard
+from crucible.dataset.shards import read_rows
 from crucible.errors import PolicyError
 
 __all__ = ["extends", "merge"]
@@ -54,11 +55,9 @@ def _ids(manifest: Manifest) -> set[str]:
 
 
 def _world_counts(folder: Path, shards: Iterable[Shard]) -> Counter[str]:
-    import pyarrow.parquet as pq
-
     counts: Counter[str] = Counter()
     for shard in shards:
         if shard.config == "trajectories":
-            table = pq.read_table(folder / shard.path, columns=["world"])
-            counts.update(table.column("world").to_pylist())
+            rows = read_rows(folder / shard.path, "trajectories", columns=["world"])
+            counts.update(row["world"] for row in rows)
     return counts

@@ -165,7 +165,7 @@ class _Bench:
         shutil.copytree(self._honest, edited)
         path = next((edited / "data").iterdir())
         table = pa.Table.from_pylist([mutation.row], schema=trajectory_schema())
-        pq.write_table(table, path, compression="zstd", store_schema=False)
+        pq.write_table(table, path, compression="zstd", use_dictionary=False, store_schema=False)
         check = _check_of(_verified(edited))
         return "root" if check == "nothing" else check
 

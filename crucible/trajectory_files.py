@@ -10,6 +10,7 @@ from typing import Any
 
 from crucible.agents import AgentInfo
 from crucible.canonical import canonical_text, check_text, parse_json
+from crucible.dataset.files import read_bounded
 from crucible.errors import FormatError, TargetNotFoundError, TextError
 from crucible.trajectory import ENDS, Step, Trajectory
 from crucible.worlds import World
@@ -111,13 +112,9 @@ def read_trajectory(path: Path) -> Trajectory:
         TargetNotFoundError: if there is no such file.
         FormatError: if it is not a trajectory, or lies about its own digests.
     """
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise TargetNotFoundError(f"{path}: {error.strerror}") from error
-    if len(data) > MAX_FILE_BYTES:
-        raise FormatError(f"{path}: expected at most {MAX_FILE_BYTES} bytes")
+    if not path.exists():
+        raise TargetNotFoundError(f"{path}: no such file")
+    data = read_bounded(path, MAX_FILE_BYTES)
     try:
         return _from_envelope(parse_json(data.decode()))
     except (UnicodeDecodeError, TextError) as error:

@@ -11,7 +11,7 @@ from typing import Any
 
 from crucible.anchors import Anchors
 from crucible.dataset.card import check_card
-from crucible.dataset.files import file_sha256
+from crucible.dataset.files import file_sha256, is_regular
 from crucible.dataset.folder import read_card, read_manifest, read_worlds, unlisted_files
 from crucible.dataset.manifest import Manifest, Shard
 from crucible.dataset.schema import trajectory_of
@@ -75,13 +75,16 @@ def verify_dataset(
 
     Raises:
         TargetNotFoundError: if there is no dataset.
-        FormatError: if the manifest, the card or the worlds cannot be read at all.
+        FormatError: if the manifest cannot be read at all.
     """
     manifest = read_manifest(folder)
     limits = {entry.id: entry.plan["max_steps"] for entry in manifest.recordings}
     reading = _Reading(manifest, folder, limits)
     _check_files(reading)
-    reading.worlds = read_worlds(folder, manifest)
+    try:
+        reading.worlds = read_worlds(folder, manifest)
+    except FormatError as error:
+        reading.find("worlds", str(error))
     _check_worlds(reading)
     verdicts = []
     num_workers = workers or os.cpu_count() or 1
@@ -171,7 +174,7 @@ def _check_worlds(reading: _Reading) -> None:
 
 def _check_bytes(reading: _Reading, shard: Shard) -> bool:
     path = reading.folder / shard.path
-    if not path.is_file() or path.is_symlink():
+    if not is_regular(path):
         reading.find(shard.path, "this shard is in the manifest, but not there as a file")
         return False
     size = path.stat().st_size

@@ -95,9 +95,19 @@ def _split(text: str) -> tuple[dict[str, Any], str]:
     match = re.match(r"---\r?\n(.*?)\r?\n---\r?\n?", text, re.DOTALL)
     if match is None:
         raise FormatError(f"{CARD_PATH} does not begin with YAML between two --- lines")
+
+    class Strict(yaml.SafeLoader):
+        """Refuses a key that occurs twice, of which readers would take different ones."""
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            keys = [key.value for key, _ in node.value]
+            if len(set(map(str, keys))) != len(keys):
+                raise yaml.YAMLError(f"a key occurs twice{node.start_mark}")
+            return super().construct_mapping(node, deep)
+
     try:
-        front = yaml.safe_load(match[1])
-    except (yaml.YAMLError, RecursionError) as error:
+        front = yaml.load(match[1], Loader=Strict)
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError) as error:
         raise FormatError(f"{CARD_PATH}: the YAML cannot be read: {error}") from None
     if not isinstance(front, dict):
         raise FormatError(f"{CARD_PATH}: the YAML is not a mapping")

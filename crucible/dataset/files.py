@@ -4,9 +4,38 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from pathlib import Path
 
-__all__ = ["file_sha256", "sync_folder", "write_durably"]
+from crucible.errors import FormatError
+
+__all__ = ["file_sha256", "is_regular", "read_bounded", "sync_folder", "write_durably"]
+
+
+def is_regular(path: Path) -> bool:
+    """Whether ``path`` is an ordinary file, and no link, pipe or device in the place of one."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def read_bounded(path: Path, max_bytes: int) -> bytes:
+    """The content of an ordinary file of at most ``max_bytes``.
+
+    Raises:
+        FormatError: if it is none, is larger, or cannot be read.
+    """
+    if not is_regular(path):
+        raise FormatError(f"{path.name} is not an ordinary file")
+    try:
+        with path.open("rb") as file:
+            data = file.read(max_bytes + 1)
+    except OSError as error:
+        raise FormatError(f"{path.name} cannot be read: {error.strerror}") from error
+    if len(data) > max_bytes:
+        raise FormatError(f"{path.name}: expected at most {max_bytes} bytes")
+    return data
 
 
 def write_durably(path: Path, data: bytes) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from crucible.dataset.card import CARD_PATH, MAX_CARD_BYTES, render_card
-from crucible.dataset.files import write_durably
+from crucible.dataset.files import read_bounded, write_durably
 from crucible.dataset.manifest import MANIFEST_PATH, MAX_MANIFEST_BYTES, Manifest
 from crucible.dataset.shards import read_rows
 from crucible.dataset.stats import dataset_stats
@@ -43,8 +43,7 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST_PATH
     if not path.is_file():
         raise TargetNotFoundError(f"{folder} holds no dataset: {MANIFEST_PATH} is not there")
-    with path.open("rb") as file:
-        return Manifest.from_bytes(file.read(MAX_MANIFEST_BYTES + 1))
+    return Manifest.from_bytes(read_bounded(path, MAX_MANIFEST_BYTES))
 
 
 def read_card(folder: Path) -> str:
@@ -54,13 +53,9 @@ def read_card(folder: Path) -> str:
         FormatError: if there is none, or it is no text.
     """
     try:
-        with (folder / CARD_PATH).open("rb") as file:
-            data = file.read(MAX_CARD_BYTES + 1)
-        if len(data) > MAX_CARD_BYTES:
-            raise FormatError(f"{CARD_PATH}: expected at most {MAX_CARD_BYTES} bytes")
-        return data.decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FormatError(f"{CARD_PATH} cannot be read: {error}") from None
+        return read_bounded(folder / CARD_PATH, MAX_CARD_BYTES).decode()
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{CARD_PATH} is not UTF-8: {error}") from None
 
 
 def read_worlds(folder: Path, manifest: Manifest) -> dict[str, World]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crucible.dataset.files import file_sha256, sync_folder
+from crucible.dataset.files import file_sha256, is_regular, sync_folder
 from crucible.dataset.manifest import Shard
 from crucible.dataset.schema import trajectory_schema, world_schema
 from crucible.errors import FormatError
@@ -22,6 +22,11 @@ __all__ = ["ShardWriter", "read_rows", "schema_of"]
 ROW_GROUP_BYTES = 32 * 1024 * 1024
 ROW_GROUP_ROWS = 4096
 SHARD_BYTES = 256 * 1024 * 1024
+
+MAX_GROUP_BYTES = 128 * 1024 * 1024
+MAX_STEPS = 100_000
+BATCH_ROWS = 256
+BATCH_STEPS = 50_000
 
 
 def schema_of(config: str) -> pa.Schema:
@@ -92,6 +97,7 @@ class ShardWriter:
                 self._temporary,
                 schema,
                 compression="zstd",
+                use_dictionary=False,
                 write_page_index=True,
                 store_schema=False,
             )
@@ -124,23 +130,66 @@ class ShardWriter:
         self._start_shard()
 
 
-def read_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
-    """The rows of a shard, one row group in memory at a time.
+def read_rows(
+    path: Path, config: str, *, columns: Sequence[str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The rows of a shard, some rows in memory at a time; only some columns where asked.
 
     Raises:
-        FormatError: if the file is not Parquet or has another schema.
+        FormatError: if the file is not Parquet, has another schema, or holds more in a row or row
+            group than format 1 allows.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if not is_regular(path):
+        raise FormatError(f"{path.name} is not an ordinary file")
     try:
         with pq.ParquetFile(path) as file:
             if not file.schema_arrow.equals(schema_of(config), check_metadata=True):
                 raise FormatError(f"{path.name}: the columns are not those of {config}")
-            for batch in file.iter_batches(batch_size=1024):
-                yield from batch.to_pylist()
+            for index in range(file.num_row_groups):
+                _check_group(file.metadata.row_group(index), path.name)
+                for batch in file.iter_batches(
+                    batch_size=BATCH_ROWS, row_groups=[index], columns=columns
+                ):
+                    yield from _rows_of(batch, path.name)
     except (pa.ArrowException, OSError, UnicodeDecodeError, ValueError) as error:
         raise FormatError(f"{path.name} cannot be read as Parquet: {error}") from None
+
+
+def _check_group(group: Any, name: str) -> None:
+    """Refuse a row group before it is decoded, if it would be larger than it may be.
+
+    Without dictionaries the size of the encoded values is that of the decoded ones, so that a
+    small file cannot become large in memory.
+    """
+    total = 0
+    for index in range(group.num_columns):
+        chunk = group.column(index)
+        if not set(chunk.encodings) <= {"PLAIN", "RLE"} or chunk.has_dictionary_page:
+            raise FormatError(f"{name}: column {chunk.path_in_schema} is not in plain encoding")
+        total += chunk.total_uncompressed_size
+    if total > MAX_GROUP_BYTES:
+        raise FormatError(f"{name}: a row group holds {total} bytes, at most {MAX_GROUP_BYTES}")
+
+
+def _rows_of(batch: pa.RecordBatch, name: str) -> Iterator[dict[str, Any]]:
+    """The rows of a batch as Python objects, few steps at a time."""
+    import pyarrow.compute as pc
+
+    if "steps" not in batch.schema.names:
+        yield from batch.to_pylist()
+        return
+    lengths = pc.list_value_length(batch.column("steps"))
+    longest, total = pc.max(lengths).as_py() or 0, pc.sum(lengths).as_py() or 0
+    if longest > MAX_STEPS:
+        raise FormatError(f"{name}: an episode has {longest} steps, at most {MAX_STEPS}")
+    if total <= BATCH_STEPS:
+        yield from batch.to_pylist()
+        return
+    for index in range(batch.num_rows):
+        yield from batch.slice(index, 1).to_pylist()
 
 
 def _approximate_bytes(row: dict[str, Any]) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from crucible.dataset.manifest import Shard
+from crucible.dataset.shards import read_rows
 from crucible.errors import FormatError
 
 __all__ = ["DatasetStats", "GroupStats", "dataset_stats"]
@@ -81,18 +82,10 @@ def dataset_stats(folder: Path, shards: Iterable[Shard]) -> DatasetStats:
 
 
 def _summaries(path: Path) -> Iterable[dict[str, Any]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=8192, columns=_COLUMNS):
-                for row in batch.to_pylist():
-                    if None in (row[name] for name in _REQUIRED) or row["agent"]["name"] is None:
-                        raise FormatError(f"{path.name}: a column that may not be null is")
-                    yield row
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise FormatError(f"{path.name} cannot be read as Parquet: {error}") from None
+    for row in read_rows(path, "trajectories", columns=_COLUMNS):
+        if None in (row[name] for name in _REQUIRED) or row["agent"]["name"] is None:
+            raise FormatError(f"{path.name}: a column that may not be null is")
+        yield row
 
 
 def _add(tally: _Tally, row: dict[str, Any]) -> None:

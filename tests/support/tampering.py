@@ -30,7 +30,7 @@ def edit_rows(folder: Path, edit: Callable[[Rows], Any]) -> None:
     rows = list(read_rows(path, "trajectories"))
     edit(rows)
     table = pa.Table.from_pylist(rows, schema=trajectory_schema())
-    pq.write_table(table, path, compression="zstd", store_schema=False)
+    pq.write_table(table, path, compression="zstd", use_dictionary=False, store_schema=False)
 
 
 def forge_rows(folder: Path, edit: Callable[[Rows], Any], *, refingerprint: bool = True) -> None:
