@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from crucible.digests import state_digest
-from crucible.env import JSON, Environment, StepResult
+from crucible.env import JSON, StepResult
 from crucible.envs.commands import (
     FILES_SCHEMA,
+    ShellEnvironment,
     argv_of,
-    command_from_text,
     fresh_workspace,
     observe,
+    render_command,
     run,
 )
 from crucible.registry import register
@@ -22,7 +23,7 @@ __all__ = ["CommandEnv"]
 
 
 @register("command")
-class CommandEnv(Environment):
+class CommandEnv(ShellEnvironment):
     """One command at a time over the same files, in a sandbox; graded by exit status and output.
 
     The reward is 1.0 where the command exits 0 and its stripped stdout equals
@@ -103,55 +104,8 @@ class CommandEnv(Environment):
     def success(self) -> bool:
         return self._solved
 
-    def tools(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "type": "function",
-                "function": {
-                    "name": "run",
-                    "description": "Run one command in bash over the task's files.",
-                    "parameters": {
-                        "type": "object",
-                        "properties": {
-                            "command": {"type": "string", "description": "The command."}
-                        },
-                        "required": ["command"],
-                        "additionalProperties": False,
-                    },
-                },
-            }
-        ]
-
     def render(self, observation: Any) -> str:
         if isinstance(observation, dict) and "task" in observation:
             files = "\n".join(f"--- {p}\n{text}" for p, text in observation["files"].items())
             return f"{observation['task']}\n\nFiles:\n{files}"
         return render_command(observation) or super().render(observation)
-
-    def action_from_call(self, name: str, arguments: dict[str, Any]) -> Any:
-        return arguments["command"]
-
-    def call_from_action(self, action: Any) -> tuple[str, dict[str, Any]]:
-        return "run", {"command": as_shell(action)}
-
-    def action_from_text(self, text: str) -> str | None:
-        return command_from_text(text)
-
-
-def render_command(observation: Any) -> str | None:
-    """The text of a command's outcome, as a terminal would show it; None for anything else."""
-    if not (isinstance(observation, dict) and "exit_code" in observation):
-        return None
-    parts = [observation["stdout"], observation["stderr"]]
-    if "stopped" in observation:
-        parts.append(f"[stopped: over the limit of {observation['stopped']}]")
-    elif observation["exit_code"] != 0:
-        parts.append(f"[exit status {observation['exit_code']}]")
-    return "".join(part if part.endswith("\n") else f"{part}\n" for part in parts if part) or "\n"
-
-
-def as_shell(action: Any) -> str:
-    """The shell command that an argument list stands for."""
-    import shlex
-
-    return action if isinstance(action, str) else shlex.join(action)

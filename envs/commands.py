@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from crucible.env import Environment
 from crucible.sandbox import BoxResult, Entry, SandboxPolicy, Workspace, run_in_box
 
-__all__ = ["FILES_SCHEMA", "argv_of", "command_from_text", "fresh_workspace", "observe", "run"]
+__all__ = [
+    "FILES_SCHEMA",
+    "ShellEnvironment",
+    "argv_of",
+    "fresh_workspace",
+    "observe",
+    "render_command",
+    "run",
+]
 
 FILES_SCHEMA = {"type": "object", "additionalProperties": {"type": "string"}}
 
@@ -71,3 +81,52 @@ def observe(result: BoxResult) -> dict[str, Any]:
         "stderr": result.stderr.decode("utf-8", "backslashreplace"),
         "exit_code": result.exit_code,
     }
+
+
+class ShellEnvironment(Environment):
+    """An environment whose actions are commands: one tool, ``run``."""
+
+    def tools(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "type": "function",
+                "function": {
+                    "name": "run",
+                    "description": "Run one command in bash over the files.",
+                    "parameters": {
+                        "type": "object",
+                        "properties": {
+                            "command": {"type": "string", "description": "The command."}
+                        },
+                        "required": ["command"],
+                        "additionalProperties": False,
+                    },
+                },
+            }
+        ]
+
+    def action_from_call(self, name: str, arguments: dict[str, Any]) -> Any:
+        return arguments["command"]
+
+    def call_from_action(self, action: Any) -> tuple[str, dict[str, Any]]:
+        return "run", {"command": as_shell(action)}
+
+    def action_from_text(self, text: str) -> str | None:
+        return command_from_text(text)
+
+
+def render_command(observation: Any) -> str | None:
+    """The text of a command's outcome, as a terminal would show it; None for anything else."""
+    if not (isinstance(observation, dict) and "exit_code" in observation):
+        return None
+    parts = [observation["stdout"], observation["stderr"]]
+    if "stopped" in observation:
+        parts.append(f"[stopped: over the limit of {observation['stopped']}]")
+    elif observation["exit_code"] != 0:
+        parts.append(f"[exit status {observation['exit_code']}]")
+    return "".join(part if part.endswith("\n") else f"{part}\n" for part in parts if part) or "\n"
+
+
+def as_shell(action: Any) -> str:
+    """The shell command that an argument list stands for."""
+    return action if isinstance(action, str) else shlex.join(action)

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from crucible.digests import state_digest
-from crucible.env import JSON, Environment, StepResult
-from crucible.envs.command import as_shell, render_command
+from crucible.env import JSON, StepResult
 from crucible.envs.commands import (
     FILES_SCHEMA,
+    ShellEnvironment,
     argv_of,
-    command_from_text,
     fresh_workspace,
     observe,
+    render_command,
     run,
 )
 from crucible.registry import register
@@ -63,7 +63,7 @@ Tree = dict[str, Entry]
 
 
 @register("terminal")
-class TerminalEnv(Environment):
+class TerminalEnv(ShellEnvironment):
     """A shell over a workspace that keeps its files, in a sandbox; graded by declared checks.
 
     ``goal`` is a list of checks: ``file_equals`` and ``file_contains`` (path, text),
@@ -191,39 +191,11 @@ class TerminalEnv(Environment):
             self._workspace.close()
             self._workspace = None
 
-    def tools(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "type": "function",
-                "function": {
-                    "name": "run",
-                    "description": "Run a command in bash, in the home folder.",
-                    "parameters": {
-                        "type": "object",
-                        "properties": {
-                            "command": {"type": "string", "description": "The command."}
-                        },
-                        "required": ["command"],
-                        "additionalProperties": False,
-                    },
-                },
-            }
-        ]
-
     def render(self, observation: Any) -> str:
         if isinstance(observation, dict) and "task" in observation:
             files = "\n".join(f"- {path}" for path in sorted(observation["files"]))
             return f"{observation['task']}\n\nFiles in your home folder:\n{files or '(none)'}"
         return render_command(observation) or super().render(observation)
-
-    def action_from_call(self, name: str, arguments: dict[str, Any]) -> Any:
-        return arguments["command"]
-
-    def call_from_action(self, action: Any) -> tuple[str, dict[str, Any]]:
-        return "run", {"command": as_shell(action)}
-
-    def action_from_text(self, text: str) -> str | None:
-        return command_from_text(text)
 
 
 def _checked(check: Mapping[str, Any]) -> dict[str, Any]:
