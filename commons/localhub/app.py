@@ -69,9 +69,11 @@ class _Hub:
                 repo = self._repo(request, namespace, name.removesuffix(".git"))
                 return await uploads.lfs_batch(request, repo)
             case (_, "lfs", namespace, name, oid, *rest) if is_sha256(oid):
-                return await uploads.lfs_object(
-                    request, self._repo(request, namespace, name), [oid, *rest]
-                )
+                # The clients send no token here: the address itself was given to its owner.
+                repo = self._store.get(namespace, name)
+                if not uploads.is_given_address(request, repo, oid):
+                    raise HubRequestError(403, "this address was not given by this Hub")
+                return await uploads.lfs_object(request, repo, [oid, *rest])
         raise HubRequestError(404, f"{request.method} {request.url.path} is not served here")
 
     async def _dataset(self, request: Request, repo: Repo, rest: list[str]) -> Response:

@@ -41,7 +41,11 @@ class LocalHub:
         DependencyError: if the server is not installed.
         """
         self._folder, self.token = folder, token
-        self._socket = socket.create_server(("127.0.0.1", 0))
+        # TCP is named so that answers are not held back (asyncio turns Nagle's algorithm off for
+        # sockets that say so).
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        self._socket.bind(("127.0.0.1", 0))
+        self._socket.listen()
         self.endpoint = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._server = _server(folder, ("127.0.0.1", 0), token)
         self._thread = threading.Thread(

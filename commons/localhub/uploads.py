@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hmac
 import re
+import secrets
 from typing import Any
 
 import yaml
@@ -12,11 +14,12 @@ from starlette.responses import JSONResponse, Response
 from crucible.commons.localhub.names import is_sha256
 from crucible.commons.localhub.repos import HubRequestError, Repo
 
-__all__ = ["lfs_batch", "lfs_object", "preupload", "validate_yaml"]
+__all__ = ["is_given_address", "lfs_batch", "lfs_object", "preupload", "validate_yaml"]
 
 MAX_REGULAR_BYTES = 10 * 1024 * 1024
 MAX_OBJECT_BYTES = 50 * 1024**3
 PART_BYTES = 64 * 1024 * 1024
+_SECRET = secrets.token_bytes(32)
 _LARGE = re.compile(r"\.(parquet|arrow|bin|gz|zip|zst|png|jpg|safetensors|pt)$")
 
 
@@ -66,15 +69,27 @@ async def lfs_batch(request: Request, repo: Repo) -> Response:
         answer: dict[str, Any] = {"oid": oid, "size": size}
         if not repo.lfs.has(oid, size):
             url = f"{request.base_url}lfs/{repo.id}/{oid}"
-            upload: dict[str, Any] = {"href": url}
+            key = f"?key={_address_key(repo, oid)}"
+            upload: dict[str, Any] = {"href": f"{url}{key}"}
             if multipart and size > PART_BYTES:
                 transfer = "multipart"
                 count = -(-size // PART_BYTES)
-                parts = {f"{n:05d}": f"{url}/part/{n}" for n in range(1, count + 1)}
-                upload = {"href": url, "header": {"chunk_size": str(PART_BYTES), **parts}}
-            answer["actions"] = {"upload": upload, "verify": {"href": f"{url}/verify"}}
+                parts = {f"{n:05d}": f"{url}/part/{n}{key}" for n in range(1, count + 1)}
+                header = {"chunk_size": str(PART_BYTES), **parts}
+                upload = {"href": f"{url}{key}", "header": header}
+            answer["actions"] = {"upload": upload, "verify": {"href": f"{url}/verify{key}"}}
         objects.append(answer)
     return JSONResponse({"transfer": transfer, "objects": objects})
+
+
+def is_given_address(request: Request, repo: Repo, oid: str) -> bool:
+    """Whether the request's address is one that :func:`lfs_batch` gave for this object."""
+    given = request.query_params.get("key", "")
+    return hmac.compare_digest(given.encode(), _address_key(repo, oid).encode())
+
+
+def _address_key(repo: Repo, oid: str) -> str:
+    return hmac.new(_SECRET, f"{repo.id}:{oid}".encode(), "sha256").hexdigest()
 
 
 async def lfs_object(request: Request, repo: Repo, place: list[str]) -> Response:

@@ -314,7 +314,12 @@ def test_a_large_file_that_was_not_sent_or_is_damaged_is_refused(
 ) -> None:
     oid = "0" * 64
     url = f"{local_hub.endpoint}/lfs/{repo}/{oid}"
-    assert request(url, b"bytes of something else", "PUT")[0] == 400
+    assert request(url, b"bytes of something else", "PUT")[0] == 403
+    asked = json.dumps({"objects": [{"oid": oid, "size": 23}]}).encode()
+    batch = f"{local_hub.endpoint}/datasets/{repo}.git/info/lfs/objects/batch"
+    answer = json.loads(request(batch, asked, "POST")[1])
+    given = answer["objects"][0]["actions"]["upload"]["href"]
+    assert request(given, b"bytes of something else", "PUT")[0] == 400
     lines = [
         {"key": "header", "value": {"summary": "x"}},
         {"key": "lfsFile", "value": {"path": "a.parquet", "oid": oid, "size": 23}},

@@ -278,6 +278,17 @@ def test_a_wrong_token_is_one_sentence(
     assert "hf auth login" in capsys.readouterr().err
 
 
+def test_a_hub_with_a_token_takes_and_gives_a_dataset(
+    record_walks: RecordWalks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LocalHub(tmp_path / "guarded", token="secret") as hub:
+        for name, value in hub.env().items():
+            monkeypatch.setenv(name, value)
+        pushed = push_dataset(record_walks(), "someone/x", ALONE)
+        pulled = pull_dataset("someone/x", local_dir=tmp_path / "pulled")
+    assert (pulled.commit, pulled.root) == (pushed.commit, pushed.root)
+
+
 def test_every_byte_of_a_shard_counts(record_walks: RecordWalks) -> None:
     folder = record_walks()
     flip_byte(data_path(folder), 11)
