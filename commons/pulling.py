@@ -11,11 +11,18 @@ from pathlib import Path
 
 from crucible.canonical import canonical_text
 from crucible.commons.client import check_repo_id, hub_api, hub_errors
+from crucible.commons.merging import extends
 from crucible.dataset.card import CARD_PATH, check_card
 from crucible.dataset.files import file_sha256, write_durably
-from crucible.dataset.folder import MANIFEST_PATH, is_dataset, read_card, read_manifest
+from crucible.dataset.folder import (
+    MANIFEST_PATH,
+    is_dataset,
+    read_card,
+    read_manifest,
+    unlisted_names,
+)
 from crucible.dataset.manifest import Manifest
-from crucible.errors import DigestMismatchError, UsageError
+from crucible.errors import DigestMismatchError, IntegrityError, PolicyError, UsageError
 from crucible.state import state_folder
 
 __all__ = ["Pulled", "pull_dataset", "pull_to_cache"]
@@ -38,14 +45,16 @@ def pull_dataset(
 ) -> Pulled:
     """Download a dataset at one commit into ``local_dir`` (``./NAME`` if None).
 
-    What was in ``local_dir`` is replaced in one step at the end, and left alone if anything
-    fails; what was already downloaded is not downloaded again.
+    The dataset in ``local_dir`` is replaced in one step at the end, and left alone if anything
+    fails. Rows that only ``local_dir`` has are never dropped; a user's own files beside the
+    dataset stay.
 
     Raises:
         HubError: if the Hub cannot give the dataset.
         UsageError: if ``local_dir`` holds something that is not a dataset.
+        PolicyError: if ``local_dir`` holds rows that the Hub has not.
         FormatError: if what the Hub gives is not a dataset of ours.
-        IntegrityError: if its bytes are not what its manifest says.
+        IntegrityError: if its files or bytes are not what its manifest says.
     """
     check_repo_id(repo_id)
     target = local_dir or Path(repo_id.rpartition("/")[2])
@@ -60,6 +69,7 @@ def pull_dataset(
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as temporary:
         fresh = Path(temporary) / "dataset"
         manifest = _download(repo_id, commit, fresh)
+        _keep_what_is_only_here(target, fresh, manifest)
         _replace(target, fresh, Path(temporary) / "old")
     pulled = Pulled(target, repo_id, commit, manifest.root)
     _write_lock(pulled, manifest)
@@ -106,6 +116,11 @@ def _download(repo_id: str, commit: str, folder: Path) -> Manifest:
                 repo_id, name, repo_type="dataset", revision=commit, local_dir=folder
             )
     manifest = read_manifest(folder)
+    with hub_errors(f"{repo_id}@{commit[:12]}"):
+        names = api.list_repo_files(repo_id, repo_type="dataset", revision=commit)
+    unlisted = unlisted_names(names, manifest)
+    if unlisted:
+        raise IntegrityError(f"{repo_id}: {unlisted[0]} is not in the manifest")
     paths = [shard.path for shard in manifest.shards]
     with hub_errors(f"{repo_id}@{commit[:12]}"):
         api.snapshot_download(
@@ -123,6 +138,29 @@ def _download(repo_id: str, commit: str, folder: Path) -> Manifest:
         if actual != shard.sha256:
             raise DigestMismatchError(shard.path, expected=shard.sha256, actual=actual)
     return manifest
+
+
+def _keep_what_is_only_here(target: Path, fresh: Path, manifest: Manifest) -> None:
+    """Carry a user's own files over; refuse to drop rows.
+
+    Raises:
+        PolicyError: if ``target`` holds a recording that ``manifest`` has not.
+    """
+    if not is_dataset(target):
+        return
+    old = read_manifest(target)
+    if not extends(manifest, old):
+        raise PolicyError(
+            f"{target} holds rows that are not in that revision and would vanish: push them "
+            "first, or choose another --local-dir"
+        )
+    listed = {shard.path for shard in old.shards} | {MANIFEST_PATH, CARD_PATH}
+    for path in sorted(target.rglob("*")):
+        name = path.relative_to(target)
+        if path.is_dir() or name.as_posix() in listed or (fresh / name).exists():
+            continue
+        (fresh / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, fresh / name, follow_symlinks=False)
 
 
 def _replace(target: Path, fresh: Path, old: Path) -> None:

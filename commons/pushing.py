@@ -68,7 +68,8 @@ def push_dataset(folder: Path, repo_id: str, options: PushOptions | None = None)
     the same dataset meanwhile, both are kept.
 
     Raises:
-        PolicyError: if a row does not reproduce, or rows on the Hub would vanish.
+        PolicyError: if a row does not reproduce, rows on the Hub would vanish, or an existing
+            repository is public and ``public`` was not asked for.
         IntegrityError: if the dataset does not agree with itself, or the Hub with what was sent.
         HubError: if the Hub cannot take it.
     """
@@ -78,6 +79,9 @@ def push_dataset(folder: Path, repo_id: str, options: PushOptions | None = None)
     api = hub_api()
     with hub_errors(repo_id):
         api.create_repo(repo_id, repo_type="dataset", private=not options.public, exist_ok=True)
+        is_private = api.dataset_info(repo_id).private
+    if not is_private and not options.public:
+        raise PolicyError(f"{repo_id} is public already: push with --public to publish there")
     with tempfile.TemporaryDirectory(prefix="crucible-push-") as temporary:
         result = _commit_until_it_holds(
             _Push(api, repo_id, folder, Path(temporary), options, _replay_line(report, options))
@@ -147,7 +151,9 @@ def _commit_until_it_holds(push: _Push) -> PushResult:
             cause = error.__cause__
             lost = not isinstance(cause, HfHubHTTPError) and _landed(push, manifest)
             if not lost:
-                if not is_stale_parent(cause) or attempt == MAX_ATTEMPTS - 1:
+                # Whoever replaces decided for the rows that he saw, not for newer ones.
+                final = attempt == MAX_ATTEMPTS - 1 or push.options.replace
+                if not is_stale_parent(cause) or final:
                     raise
                 time.sleep(random.uniform(0.05, 0.3) * 2 ** min(attempt, 4))
                 continue

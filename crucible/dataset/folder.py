@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from crucible.dataset.card import CARD_PATH, MAX_CARD_BYTES, render_card
@@ -22,6 +22,7 @@ __all__ = [
     "read_trajectories",
     "read_worlds",
     "unlisted_files",
+    "unlisted_names",
     "write_dataset_files",
 ]
 
@@ -100,25 +101,27 @@ def read_trajectories(folder: Path) -> Iterator[Trajectory]:
 
 
 def unlisted_files(folder: Path, manifest: Manifest) -> list[str]:
+    """:func:`unlisted_names` over the files of a folder."""
+    paths = (path for path in folder.rglob("*") if not path.is_dir())
+    return unlisted_names((path.relative_to(folder).as_posix() for path in paths), manifest)
+
+
+def unlisted_names(names: Iterable[str], manifest: Manifest) -> list[str]:
     """Files that ``load_dataset`` could read or that look like ours, but are not in the manifest.
 
     Free are the card, licences, images, dot files other than ``.huggingface.yaml``, and reports.
     """
     listed = {shard.path for shard in manifest.shards} | {MANIFEST_PATH, CARD_PATH}
-    found = []
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder).as_posix()
-        if path.is_dir() or name in listed:
-            continue
-        dotted = any(part.startswith(".") for part in name.split("/"))
-        if dotted and path.name != ".huggingface.yaml":
-            continue
-        if name.startswith("crucible/verification/") and path.suffix == ".json":
-            continue
-        if path.name.startswith("LICENSE") or path.suffix.lower() in _FREE_SUFFIXES:
-            continue
-        found.append(name)
-    return found
+    return [name for name in sorted(names) if name not in listed and not _is_free(name)]
+
+
+def _is_free(name: str) -> bool:
+    base = name.rpartition("/")[2]
+    if any(part.startswith(".") for part in name.split("/")):
+        return base != ".huggingface.yaml"
+    if name.startswith("crucible/verification/") and name.endswith(".json"):
+        return True
+    return base.startswith("LICENSE") or name.lower().endswith(_FREE_SUFFIXES)
 
 
 def write_dataset_files(folder: Path, manifest: Manifest) -> None:

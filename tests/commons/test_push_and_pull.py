@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from datasets import load_dataset
-from huggingface_hub import HfApi
+from huggingface_hub import CommitOperationAdd, HfApi
 from tampering import data_path, edit_rows, flip_byte, forge_rows
 from walking import RecordWalks
 
@@ -20,6 +22,7 @@ from crucible.commons import (
     pull_dataset,
     pull_to_cache,
     push_dataset,
+    pushing,
 )
 from crucible.dataset.folder import read_manifest, read_trajectories
 from crucible.errors import CrucibleError, HubError, IntegrityError, PolicyError, UsageError
@@ -31,8 +34,7 @@ ALONE = PushOptions(workers=1)
 @pytest.fixture
 def repo(request: pytest.FixtureRequest, local_hub: LocalHub) -> str:
     """A name of this test's own."""
-    name = "".join(c if c.isalnum() else "-" for c in request.node.name)[:60].strip("-")
-    return f"someone/{'-'.join(filter(None, name.split('-')))}"
+    return f"someone/r{hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:12]}"
 
 
 def test_what_is_pushed_is_what_is_pulled_verified_and_loaded(
@@ -287,6 +289,72 @@ def test_a_hub_with_a_token_takes_and_gives_a_dataset(
         pushed = push_dataset(record_walks(), "someone/x", ALONE)
         pulled = pull_dataset("someone/x", local_dir=tmp_path / "pulled")
     assert (pulled.commit, pulled.root) == (pushed.commit, pushed.root)
+
+
+def test_a_pull_never_drops_rows_that_are_only_here(
+    record_walks: RecordWalks, repo: str, tmp_path: Path
+) -> None:
+    folder = record_walks()
+    push_dataset(folder, repo, ALONE)
+    record_walks(seeds=(range(5, 7),))
+    with pytest.raises(PolicyError, match="would vanish"):
+        pull_dataset(repo, local_dir=folder)
+    assert len(list(read_trajectories(folder))) == 7
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_pull_keeps_the_users_own_files(record_walks: RecordWalks, repo: str) -> None:
+    folder = record_walks()
+    push_dataset(folder, repo, ALONE)
+    (folder / "LICENSE").write_text("mine")
+    (folder / "pictures").mkdir()
+    (folder / "pictures" / "plot.png").write_bytes(b"x")
+    pull_dataset(repo, local_dir=folder)
+    assert (folder / "LICENSE").read_text() == "mine"
+    assert (folder / "pictures" / "plot.png").exists()
+    assert verify_dataset(folder, workers=1).ok
+
+
+@pytest.mark.parametrize("name", ["dataset_infos.json", ".huggingface.yaml", "data/more.parquet"])
+def test_a_repository_with_files_that_are_not_listed_is_not_pulled(
+    record_walks: RecordWalks, repo: str, tmp_path: Path, name: str
+) -> None:
+    push_dataset(record_walks(), repo, ALONE)
+    add = CommitOperationAdd(name, b"{}")
+    api = HfApi(endpoint=os.environ["HF_ENDPOINT"])
+    api.create_commit(repo, [add], commit_message="more", repo_type="dataset")
+    with pytest.raises(IntegrityError, match="not in the manifest"):
+        pull_dataset(repo, local_dir=tmp_path / "pulled")
+    assert not (tmp_path / "pulled").exists()
+
+
+def test_a_private_push_does_not_publish_in_a_public_repository(
+    record_walks: RecordWalks, repo: str
+) -> None:
+    api = HfApi(endpoint=os.environ["HF_ENDPOINT"])
+    api.create_repo(repo, repo_type="dataset", private=False)
+    with pytest.raises(PolicyError, match="public already"):
+        push_dataset(record_walks(), repo, ALONE)
+    assert api.list_repo_files(repo, repo_type="dataset") == [".gitattributes"]
+
+
+def test_replacing_gives_up_when_somebody_commits_meanwhile(
+    record_walks: RecordWalks, repo: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push_dataset(record_walks("one"), repo, ALONE)
+    other = record_walks("other", seeds=(range(2),))
+    newer = CommitOperationAdd("note.png", b"x")
+    plain = pushing._commit
+
+    def late(push: Any, head: str, *arguments: Any, **options: Any) -> str:
+        api = HfApi(endpoint=os.environ["HF_ENDPOINT"])
+        api.create_commit(repo, [newer], commit_message="meanwhile", repo_type="dataset")
+        return plain(push, head, *arguments, **options)
+
+    monkeypatch.setattr(pushing, "_commit", late)
+    with pytest.raises(HubError, match="somebody else committed first"):
+        push_dataset(other, repo, PushOptions(workers=1, replace=True))
+    assert dataset_info(repo).num_rows == 5
 
 
 def test_every_byte_of_a_shard_counts(record_walks: RecordWalks) -> None:
