@@ -37,12 +37,7 @@ def merge(ours: Manifest, theirs: Manifest, *, folder: Path) -> Manifest:
         worlds.setdefault(digest, 0)
     recordings = [r for r in ours.recordings if r.id not in _ids(theirs)]
     return Manifest(
-        shards=tuple(
-            shard
-            for config in ("worlds", "trajectories")
-            for shard in (*theirs.shards, *new)
-            if shard.config == config
-        ),
+        shards=(*theirs.shards, *new),
         worlds=dict(worlds),
         recordings=(*theirs.recordings, *recordings),
         producer=ours.producer,

@@ -1,4 +1,4 @@
-"""Transcripts, fingerprints and Merkle trees: ``docs/reference/format.md``, "Digests".
+"""Transcripts, fingerprints and Merkle leaves: ``docs/reference/format.md``, "Digests".
 
 All digests are SHA-256, written as 64 lower-case hexadecimal digits.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -20,10 +20,8 @@ __all__ = [
     "float_bytes",
     "int_bytes",
     "leaf_hash",
-    "merkle_root",
     "tagged_hash",
     "transcript_of",
-    "tree_head",
 ]
 
 Field = bytes | str | None
@@ -82,29 +80,6 @@ def leaf_hash(row: Mapping[str, Any]) -> bytes:
     numbers that are not finite are refused where a row is read or made.
     """
     return hashlib.sha256(b"\x00" + orjson.dumps(row, option=orjson.OPT_SORT_KEYS)).digest()
-
-
-def merkle_root(leaves: Sequence[bytes]) -> bytes:
-    """The Merkle tree hash of RFC 6962 section 2.1 over leaf hashes."""
-    if not leaves:
-        return hashlib.sha256(b"").digest()
-    level = list(leaves)
-    while len(level) > 1:
-        paired = [
-            hashlib.sha256(b"\x01" + level[i] + level[i + 1]).digest()
-            for i in range(0, len(level) - 1, 2)
-        ]
-        level = paired + level[len(level) - len(level) % 2 :]
-    return level[0]
-
-
-def tree_head(shards: Iterable[Mapping[str, Any]]) -> str:
-    """The dataset root: the RFC 6962 root over (sha256, root, rows) of every shard, in order."""
-    leaves = [
-        leaf_hash({"rows": shard["rows"], "root": shard["root"], "sha256": shard["sha256"]})
-        for shard in shards
-    ]
-    return merkle_root(leaves).hex()
 
 
 @functools.cache

@@ -227,17 +227,11 @@ def _merged(
     old = previous or Manifest((), {}, ())
     known = {shard.path for shard in old.shards}
     fresh = [shard for shard in shards if shard.path not in known]
-    by_config = [
-        shard
-        for config in ("worlds", "trajectories")
-        for shard in (*old.shards, *fresh)
-        if shard.config == config
-    ]
     worlds = dict(old.worlds)
     for digest, count in counts.items():
         worlds[digest] = worlds.get(digest, 0) + count
     return Manifest(
-        shards=tuple(by_config),
+        shards=(*old.shards, *fresh),
         worlds=worlds,
         recordings=(*old.recordings, recording),
         producer={"crucible-rl": __version__, **toolchain(("pyarrow", "python"))},

@@ -48,6 +48,14 @@ def check_schema(value: Any, schema: Mapping[str, Any]) -> str | None:
     return next(_problems(value, schema, ""), None)
 
 
+def _search(pattern: str, value: str) -> bool:
+    """Whether ``pattern`` occurs in ``value``; a ``$`` at its end is the end of the text, as in
+    JSON Schema, and not also the place before a last line break, as in Python."""
+    if pattern.endswith("$") and not pattern.endswith("\\$"):
+        pattern = pattern[:-1] + r"\Z"
+    return re.search(pattern, value) is not None
+
+
 def _is_type(value: Any, name: str) -> bool:
     match name:
         case "null":
@@ -97,7 +105,7 @@ def _scalar_problems(value: Any, schema: Mapping[str, Any], where: str) -> Itera
     if isinstance(value, str):
         if "maxLength" in schema and len(value) > schema["maxLength"]:
             yield f"{where}: expected at most {schema['maxLength']} characters, found {len(value)}"
-        if "pattern" in schema and not re.search(schema["pattern"], value):
+        if "pattern" in schema and not _search(schema["pattern"], value):
             yield f"{where}: expected text that matches {schema['pattern']}, found {value!r:.80}"
 
 

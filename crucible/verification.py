@@ -17,7 +17,8 @@ from crucible.dataset.manifest import Manifest, Shard
 from crucible.dataset.schema import trajectory_of
 from crucible.dataset.shards import read_rows
 from crucible.errors import CrucibleError, FormatError, IntegrityError
-from crucible.fingerprints import leaf_hash, merkle_root
+from crucible.fingerprints import leaf_hash
+from crucible.merkle import merkle_root
 from crucible.judging import UNPLANNED, Judgement, Rerun, RerunJob, judge, rerun_job, rerun_jobs
 from crucible.trajectory import Trajectory
 from crucible.verdicts import Finding, Verdict, VerificationReport

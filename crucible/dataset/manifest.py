@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import re
 from collections.abc import Sequence
@@ -10,7 +11,8 @@ from typing import Any
 
 from crucible.canonical import canonical_text, parse_text
 from crucible.errors import FormatError
-from crucible.fingerprints import tagged_hash, tree_head
+from crucible.fingerprints import leaf_hash, tagged_hash
+from crucible.merkle import merkle_root
 from crucible.schemas import check_schema
 
 __all__ = ["FORMAT_VERSION", "MANIFEST_PATH", "Manifest", "Recording", "Shard"]
@@ -86,6 +88,11 @@ class Shard:
     rows: int
     root: str
 
+    @property
+    def leaf(self) -> builtins.bytes:
+        """The shard's leaf in the tree of the dataset."""
+        return leaf_hash({"rows": self.rows, "root": self.root, "sha256": self.sha256})
+
 
 @dataclass(frozen=True, slots=True)
 class Recording:
@@ -116,7 +123,9 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The audit record of a dataset. ``extends`` is the digest of the manifest it appends to."""
+    """The audit record of a dataset. Shards stand in the order in which they were added, so that
+    every root can be proven to extend the earlier ones; ``extends`` is the digest of the manifest
+    that this one appends to."""
 
     shards: tuple[Shard, ...]
     worlds: dict[str, int]
@@ -126,8 +135,8 @@ class Manifest:
 
     @property
     def root(self) -> str:
-        """The dataset root: binds every row of every shard, worlds first."""
-        return tree_head([asdict(shard) for shard in self.shards])
+        """The dataset root: the RFC 6962 root over the leaves of every shard, in order."""
+        return merkle_root([shard.leaf for shard in self.shards]).hex()
 
     @property
     def digest(self) -> str:
@@ -202,9 +211,6 @@ class Manifest:
 
 
 def _check_shards(shards: Sequence[Shard]) -> None:
-    configs = [shard.config for shard in shards]
-    if configs != sorted(configs, key=["worlds", "trajectories"].index):
-        raise FormatError(f"{MANIFEST_PATH}: worlds come before trajectories in shards")
     if len({shard.path for shard in shards}) != len(shards):
         raise FormatError(f"{MANIFEST_PATH}: a shard is listed twice")
     for shard in shards:

@@ -12,7 +12,8 @@ from crucible.dataset.files import file_sha256, is_regular, sync_folder
 from crucible.dataset.manifest import Shard
 from crucible.dataset.schema import trajectory_schema, world_schema
 from crucible.errors import FormatError
-from crucible.fingerprints import leaf_hash, merkle_root
+from crucible.fingerprints import leaf_hash
+from crucible.merkle import merkle_root
 
 if TYPE_CHECKING:
     import pyarrow as pa
