@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from crucible.cli import audit, demo, envs, export, hub, record, show, train, trust, verify
+from crucible.cli import audit, demo, envs, export, hub, info, record, show, train, trust, verify
 
 __all__ = ["app", "run"]
 
@@ -23,7 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for module in (record, show, verify, audit, hub, export, trust, demo):
+for module in (record, show, verify, audit, hub, info, export, trust, demo):
     for command in module.COMMANDS:
         app.command()(command)
 app.add_typer(envs.app, name="envs")

@@ -1,4 +1,4 @@
-"""``crucible push``, ``pull``, ``info`` and ``hub serve``."""
+"""``crucible push``, ``pull`` and ``hub serve``."""
 
 from __future__ import annotations
 
@@ -89,34 +89,6 @@ def pull(
     print_line(str(pulled.path))
 
 
-def info(
-    repo_id: Annotated[str, typer.Argument(metavar="REPO_ID[@REV]", help="namespace/name.")],
-    revision: RevisionOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show what a dataset on the Hub says of itself, without downloading its episodes."""
-    from crucible.commons import dataset_info
-
-    name, _, named = repo_id.removeprefix("hf://datasets/").partition("@")
-    found = dataset_info(name, revision or named or None)
-    if as_json:
-        print_json(found.to_dict())
-        return
-    visibility = "private" if found.private else "public"
-    print_line(f"{name}: {found.num_rows} episodes in {found.num_worlds} worlds, {visibility}")
-    print_line(
-        f"commit {found.commit}, {found.num_bytes} bytes, last changed {found.last_modified}"
-    )
-    print_line(f"root {found.root}")
-    for recording in found.recordings:
-        print_line(
-            f"recording {recording.id[:16]}: agent {recording.plan['agent']}, "
-            f"{recording.planned} planned, {recording.recorded} recorded, "
-            f"{recording.withheld} withheld"
-        )
-    print_line("as its publisher states it; crucible verify re-runs every episode")
-
-
 @app.command("serve")
 def serve_hub(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where repositories are kept.")],
@@ -136,4 +108,4 @@ def serve_hub(
     serve(folder, host=host, port=port, token=token)
 
 
-COMMANDS = (push, pull, info)
+COMMANDS = (push, pull)

@@ -11,7 +11,14 @@ import typer
 if TYPE_CHECKING:
     from crucible.trajectory import Trajectory
 
-__all__ = ["ImportOption", "RevisionOption", "import_modules", "local_target", "one_trajectory"]
+__all__ = [
+    "ImportOption",
+    "RevisionOption",
+    "dataset_reference",
+    "import_modules",
+    "local_target",
+    "one_trajectory",
+]
 
 RevisionOption = Annotated[
     str | None, typer.Option("--revision", help="Branch, tag or commit of a Hub dataset.")
@@ -39,6 +46,20 @@ def local_target(target: str, *, revision: str | None = None) -> Path:
         TargetNotFoundError: if it names nothing.
         HubError: if the Hub cannot give the dataset.
     """
+    found, named = dataset_reference(target, revision=revision)
+    if isinstance(found, Path):
+        return found
+    from crucible.commons import pull_to_cache
+
+    return pull_to_cache(found, revision=named)
+
+
+def dataset_reference(target: str, *, revision: str | None = None) -> tuple[Path | str, str | None]:
+    """The path, or the repo id and its revision, that ``target`` names. A path that exists wins.
+
+    Raises:
+        TargetNotFoundError: if it is neither.
+    """
     from crucible.cli.console import note
     from crucible.errors import TargetNotFoundError
 
@@ -47,12 +68,10 @@ def local_target(target: str, *, revision: str | None = None) -> Path:
     if path.exists():
         if match and not target.startswith((".", "/")) and revision is None:
             note(f"note: {target} is taken as the path on this machine", quiet="/" not in target)
-        return path
+        return path, None
     if match is None:
         raise TargetNotFoundError(f"{target}: no such file or folder, and no org/name of a dataset")
-    from crucible.commons import pull_to_cache
-
-    return pull_to_cache(match[1], revision=revision or match[2])
+    return match[1], revision or match[2]
 
 
 def one_trajectory(path: Path, *, fingerprint: str | None, row: int | None) -> Trajectory:

@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crucible.commons.info import DatasetInfo, dataset_info
+    from crucible.commons.info import DatasetInfo, dataset_info, prove_row_of
     from crucible.commons.localhub import LocalHub
     from crucible.commons.pulling import Pulled, pull_dataset, pull_to_cache
     from crucible.commons.pushing import PushOptions, PushResult, push_dataset
@@ -18,13 +18,14 @@ __all__ = [
     "PushOptions",
     "PushResult",
     "dataset_info",
+    "prove_row_of",
     "pull_dataset",
     "pull_to_cache",
     "push_dataset",
 ]
 
 _HOMES = {
-    "info": ("DatasetInfo", "dataset_info"),
+    "info": ("DatasetInfo", "dataset_info", "prove_row_of"),
     "localhub": ("LocalHub",),
     "pulling": ("Pulled", "pull_dataset", "pull_to_cache"),
     "pushing": ("PushOptions", "PushResult", "push_dataset"),

@@ -44,9 +44,7 @@ def inclusion_path(leaves: Sequence[bytes], index: int) -> list[bytes]:
     return [*inclusion_path(leaves[split:], index - split), merkle_root(leaves[:split])]
 
 
-def root_of_inclusion(
-    leaf: bytes, *, index: int, size: int, path: Sequence[bytes]
-) -> bytes | None:
+def root_of_inclusion(leaf: bytes, *, index: int, size: int, path: Sequence[bytes]) -> bytes | None:
     """The root of the tree of ``size`` leaves in which ``path`` puts ``leaf`` at ``index``; None
     where the path does not fit such a tree."""
     if not 0 <= index < size:

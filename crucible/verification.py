@@ -18,8 +18,8 @@ from crucible.dataset.schema import trajectory_of
 from crucible.dataset.shards import read_rows
 from crucible.errors import CrucibleError, FormatError, IntegrityError
 from crucible.fingerprints import leaf_hash
-from crucible.merkle import merkle_root
 from crucible.judging import UNPLANNED, Judgement, Rerun, RerunJob, judge, rerun_job, rerun_jobs
+from crucible.merkle import merkle_root
 from crucible.trajectory import Trajectory
 from crucible.verdicts import Finding, Verdict, VerificationReport
 from crucible.workers import WorkerDiedError, run_in_workers

@@ -19,6 +19,7 @@ from crucible.commons import (
     LocalHub,
     PushOptions,
     dataset_info,
+    prove_row_of,
     pull_dataset,
     pull_to_cache,
     push_dataset,
@@ -54,6 +55,20 @@ def test_what_is_pushed_is_what_is_pulled_verified_and_loaded(
     assert "all 5 episodes were re-run" in card
 
 
+def test_a_row_on_the_hub_is_proven_from_its_shard_alone(
+    record_walks: RecordWalks, repo: str
+) -> None:
+    folder = record_walks()
+    push_dataset(folder, repo, ALONE)
+    info = dataset_info(repo)
+    in_shard, in_dataset = prove_row_of(info, 3)
+    assert in_shard.holds() and in_dataset.holds()
+    assert in_dataset.root == read_manifest(folder).root
+    assert (in_shard, in_dataset) == prove_row_of(dataset_info(folder), 3)
+    with pytest.raises(UsageError):
+        prove_row_of(info, 5)
+
+
 def test_the_hub_copy_loads_with_nothing_of_ours(
     record_walks: RecordWalks, repo: str, local_hub: LocalHub
 ) -> None:
@@ -81,7 +96,7 @@ def test_pushing_again_is_nothing_and_appending_sends_only_what_is_new(
     more = push_dataset(folder, repo, ALONE)
     assert len(more.uploaded) == 1
     assert more.num_bytes < first.num_bytes
-    assert dataset_info(repo).num_rows == 7
+    assert dataset_info(repo).manifest.num_rows == 7
 
 
 def test_a_new_repository_is_private_unless_told_otherwise(
@@ -130,7 +145,7 @@ def test_rows_on_the_hub_do_not_vanish_unless_told_so(record_walks: RecordWalks,
     with pytest.raises(PolicyError, match="5 rows that are not in this one and would vanish"):
         push_dataset(other, repo, ALONE)
     push_dataset(other, repo, PushOptions(workers=1, replace=True))
-    assert dataset_info(repo).num_rows == 2
+    assert dataset_info(repo).manifest.num_rows == 2
     files = HfApi(endpoint=os.environ["HF_ENDPOINT"]).list_repo_files(repo, repo_type="dataset")
     assert sum(name.startswith("data/") for name in files) == 1
 
@@ -354,7 +369,7 @@ def test_replacing_gives_up_when_somebody_commits_meanwhile(
     monkeypatch.setattr(pushing, "_commit", late)
     with pytest.raises(HubError, match="somebody else committed first"):
         push_dataset(other, repo, PushOptions(workers=1, replace=True))
-    assert dataset_info(repo).num_rows == 5
+    assert dataset_info(repo).manifest.num_rows == 5
 
 
 def test_every_byte_of_a_shard_counts(record_walks: RecordWalks) -> None:

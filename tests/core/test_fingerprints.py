@@ -4,6 +4,7 @@ import hashlib
 
 from crucible.fingerprints import leaf_hash, tagged_hash
 
+
 def test_fields_cannot_be_moved_into_each_other() -> None:
     hashes = {
         tagged_hash("a", "bc", "d"),

@@ -95,9 +95,7 @@ def test_every_earlier_tree_is_proven_and_no_other(new_size: int) -> None:
         def holds(
             old: bytes, path: list[bytes], new: bytes = new_root, old_size: int = old_size
         ) -> bool:
-            return is_consistent(
-                old, old_size=old_size, new_root=new, new_size=new_size, path=path
-            )
+            return is_consistent(old, old_size=old_size, new_root=new, new_size=new_size, path=path)
 
         assert holds(old_root, path)
         forged = merkle_root([*leaves[: max(0, old_size - 1)], hash_leaf(b"forged")])

@@ -82,8 +82,15 @@ def test_every_append_proves_that_it_kept_what_was_there(record_walks: RecordWal
 
 @pytest.mark.parametrize(
     "change",
-    [{"more": 1}, {"leaf": "0"}, {"leaf": "0" * 64 + "\n"}, {"index": -1}, {"size": True}]
-    + [{"path": "0"}, {"path": ["x"]}],
+    [
+        {"more": 1},
+        {"leaf": "0"},
+        {"leaf": "0" * 64 + "\n"},
+        {"index": -1},
+        {"size": True},
+        {"path": "0"},
+        {"path": ["x"]},
+    ],
 )
 def test_a_malformed_proof_is_refused(record_walks: RecordWalks, change: dict[str, Any]) -> None:
     proof, _ = prove_row(record_walks(), 0)
