@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from crucible.dataset.manifest import Manifest, Shard
-from crucible.dataset.shards import read_rows
+from crucible.dataset.rows import read_rows
 from crucible.errors import PolicyError
 
 __all__ = ["extends", "merge"]

@@ -16,8 +16,9 @@ from crucible.dataset.card import CARD_PATH, render_card
 from crucible.dataset.files import write_durably
 from crucible.dataset.folder import MANIFEST_PATH, read_manifest, read_worlds
 from crucible.dataset.manifest import Manifest, Recording
+from crucible.dataset.rows import read_rows
 from crucible.dataset.schema import trajectory_of, trajectory_schema
-from crucible.dataset.shards import ShardWriter, read_rows
+from crucible.dataset.shards import ShardWriter
 from crucible.dataset.stats import DatasetStats
 from crucible.errors import CrucibleError, PolicyError
 from crucible.mutations import Mutation, mutations_of

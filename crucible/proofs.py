@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from crucible.dataset.folder import read_manifest
 from crucible.dataset.manifest import Manifest, Shard
-from crucible.dataset.shards import read_rows
+from crucible.dataset.rows import read_rows
 from crucible.errors import FormatError, IntegrityError, UsageError
 from crucible.fingerprints import leaf_hash
 from crucible.merkle import (

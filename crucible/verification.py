@@ -14,8 +14,8 @@ from crucible.dataset.card import check_card
 from crucible.dataset.files import file_sha256, is_regular
 from crucible.dataset.folder import read_card, read_manifest, read_worlds, unlisted_files
 from crucible.dataset.manifest import Manifest, Shard
+from crucible.dataset.rows import read_rows
 from crucible.dataset.schema import trajectory_of
-from crucible.dataset.shards import read_rows
 from crucible.errors import CrucibleError, FormatError, IntegrityError
 from crucible.fingerprints import leaf_hash
 from crucible.judging import UNPLANNED, Judgement, Rerun, RerunJob, judge, rerun_job, rerun_jobs

@@ -8,7 +8,7 @@ from pathlib import Path
 from crucible.dataset.card import CARD_PATH, MAX_CARD_BYTES, render_card
 from crucible.dataset.files import read_bounded, write_durably
 from crucible.dataset.manifest import MANIFEST_PATH, MAX_MANIFEST_BYTES, Manifest
-from crucible.dataset.shards import read_rows
+from crucible.dataset.rows import read_rows
 from crucible.dataset.stats import dataset_stats
 from crucible.errors import FormatError, TargetNotFoundError
 from crucible.trajectory import Trajectory

@@ -15,7 +15,7 @@ from crucible.worlds import World
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["row_of", "trajectory_of", "trajectory_schema", "world_schema"]
+__all__ = ["row_of", "schema_of", "trajectory_of", "trajectory_schema", "world_schema"]
 
 NULLABLE = frozenset(
     {"suite", "name", "success", "error", "messages", "tools", "tokens", "suite_version"}
@@ -88,6 +88,11 @@ def world_schema() -> pa.Schema:
         ("seeded", pa.bool_()),
     ]
     return pa.schema(fields)
+
+
+def schema_of(config: str) -> pa.Schema:
+    """The schema of ``worlds`` or ``trajectories``."""
+    return world_schema() if config == "worlds" else trajectory_schema()
 
 
 def row_of(trajectory: Trajectory, *, split: str, recording: str, attempt: int) -> dict[str, Any]:

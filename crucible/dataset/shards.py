@@ -1,38 +1,23 @@
-"""Writing and reading the Parquet files of a dataset."""
+"""Writing the Parquet files of a dataset."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from crucible.dataset.files import file_sha256, is_regular, sync_folder
+from crucible.dataset.files import file_sha256, sync_folder
 from crucible.dataset.manifest import Shard
-from crucible.dataset.schema import trajectory_schema, world_schema
-from crucible.errors import FormatError
+from crucible.dataset.schema import schema_of
 from crucible.fingerprints import leaf_hash
 from crucible.merkle import merkle_root
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["ShardWriter", "read_rows", "schema_of"]
+__all__ = ["ShardWriter"]
 
 ROW_GROUP_BYTES = 32 * 1024 * 1024
 ROW_GROUP_ROWS = 4096
 SHARD_BYTES = 256 * 1024 * 1024
-
-MAX_GROUP_BYTES = 128 * 1024 * 1024
-MAX_STEPS = 100_000
-BATCH_ROWS = 256
-BATCH_STEPS = 50_000
-
-
-def schema_of(config: str) -> pa.Schema:
-    """The Arrow schema of ``worlds`` or ``trajectories``."""
-    return world_schema() if config == "worlds" else trajectory_schema()
 
 
 class ShardWriter:
@@ -129,68 +114,6 @@ class ShardWriter:
         )
         self._shards.append(shard)
         self._start_shard()
-
-
-def read_rows(
-    path: Path, config: str, *, columns: Sequence[str] | None = None
-) -> Iterator[dict[str, Any]]:
-    """The rows of a shard, some rows in memory at a time; only some columns where asked.
-
-    Raises:
-        FormatError: if the file is not Parquet, has another schema, or holds more in a row or row
-            group than format 1 allows.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if not is_regular(path):
-        raise FormatError(f"{path.name} is not an ordinary file")
-    try:
-        with pq.ParquetFile(path) as file:
-            if not file.schema_arrow.equals(schema_of(config), check_metadata=True):
-                raise FormatError(f"{path.name}: the columns are not those of {config}")
-            for index in range(file.num_row_groups):
-                _check_group(file.metadata.row_group(index), path.name)
-                for batch in file.iter_batches(
-                    batch_size=BATCH_ROWS, row_groups=[index], columns=columns
-                ):
-                    yield from _rows_of(batch, path.name)
-    except (pa.ArrowException, OSError, UnicodeDecodeError, ValueError) as error:
-        raise FormatError(f"{path.name} cannot be read as Parquet: {error}") from None
-
-
-def _check_group(group: Any, name: str) -> None:
-    """Refuse a row group before it is decoded, if it would be larger than it may be.
-
-    Without dictionaries the size of the encoded values is that of the decoded ones, so that a
-    small file cannot become large in memory.
-    """
-    total = 0
-    for index in range(group.num_columns):
-        chunk = group.column(index)
-        if not set(chunk.encodings) <= {"PLAIN", "RLE"} or chunk.has_dictionary_page:
-            raise FormatError(f"{name}: column {chunk.path_in_schema} is not in plain encoding")
-        total += chunk.total_uncompressed_size
-    if total > MAX_GROUP_BYTES:
-        raise FormatError(f"{name}: a row group holds {total} bytes, at most {MAX_GROUP_BYTES}")
-
-
-def _rows_of(batch: pa.RecordBatch, name: str) -> Iterator[dict[str, Any]]:
-    """The rows of a batch as Python objects, few steps at a time."""
-    import pyarrow.compute as pc
-
-    if "steps" not in batch.schema.names:
-        yield from batch.to_pylist()
-        return
-    lengths = pc.list_value_length(batch.column("steps"))
-    longest, total = pc.max(lengths).as_py() or 0, pc.sum(lengths).as_py() or 0
-    if longest > MAX_STEPS:
-        raise FormatError(f"{name}: an episode has {longest} steps, at most {MAX_STEPS}")
-    if total <= BATCH_STEPS:
-        yield from batch.to_pylist()
-        return
-    for index in range(batch.num_rows):
-        yield from batch.slice(index, 1).to_pylist()
 
 
 def _approximate_bytes(row: dict[str, Any]) -> int:

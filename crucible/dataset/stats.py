@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from crucible.dataset.manifest import Shard
-from crucible.dataset.shards import read_rows
+from crucible.dataset.rows import read_rows
 from crucible.errors import FormatError
 
 __all__ = ["DatasetStats", "GroupStats", "dataset_stats"]

@@ -90,7 +90,7 @@ def test_the_command_prints_a_table_or_an_object(
 def test_no_edit_leaves_the_row_as_it_was(record_walks: RecordWalks) -> None:
     from tampering import data_path
 
-    from crucible.dataset.shards import read_rows
+    from crucible.dataset.rows import read_rows
 
     rows = list(read_rows(data_path(record_walks()), "trajectories"))
     edits = list(mutations_of(rows[0], rows[1]))

@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 
 from crucible.dataset.folder import read_manifest, read_worlds, write_dataset_files
 from crucible.dataset.manifest import MANIFEST_PATH, Manifest, Shard
+from crucible.dataset.rows import read_rows
 from crucible.dataset.schema import trajectory_of, trajectory_schema
-from crucible.dataset.shards import ShardWriter, read_rows
+from crucible.dataset.shards import ShardWriter
 
 Rows = list[dict[str, Any]]
 
