@@ -79,7 +79,7 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> No
 
 
 @contextmanager
-def progress(label: str, total: int, *, quiet: bool = False) -> Iterator[Callable[[], None]]:
+def progress(label: str, total: int | None, *, quiet: bool = False) -> Iterator[Callable[[], None]]:
     """A progress bar with rate and time left on stderr; nothing where stderr is no terminal.
 
     Gives the function that advances it by one.

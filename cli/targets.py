@@ -39,8 +39,9 @@ def import_modules(modules: list[str] | None) -> None:
         import_module_for_environments(module)
 
 
-def local_target(target: str, *, revision: str | None = None) -> Path:
-    """The folder or file that ``target`` names; a Hub dataset is pulled into the cache first.
+def local_target(target: str, *, revision: str | None = None, loose: bool = False) -> Path:
+    """The folder or file that ``target`` names; a Hub dataset is pulled into the cache first, with
+    ``loose`` also one that has no manifest.
 
     Raises:
         TargetNotFoundError: if it names nothing.
@@ -51,7 +52,7 @@ def local_target(target: str, *, revision: str | None = None) -> Path:
         return found
     from crucible.commons import pull_to_cache
 
-    return pull_to_cache(found, revision=named)
+    return pull_to_cache(found, revision=named, loose=loose)
 
 
 def dataset_reference(target: str, *, revision: str | None = None) -> tuple[Path | str, str | None]:

@@ -45,16 +45,16 @@ def verify(
 ) -> None:
     """Re-run every episode of a dataset and check every recorded claim."""
     from crucible.cli.targets import import_modules, local_target
-    from crucible.dataset.folder import read_manifest
+    from crucible.dataset.folder import is_dataset, read_manifest
     from crucible.trajectory import Trajectory
     from crucible.verification import verify_dataset, verify_trajectory
 
     import_modules(imports)
-    path = local_target(target, revision=revision)
+    path = local_target(target, revision=revision, loose=True)
     if path.is_file():
         result = verify_trajectory(Trajectory.load(path), allow_unanchored=allow_unanchored)
     else:
-        rows = read_manifest(path).num_rows
+        rows = read_manifest(path).num_rows if is_dataset(path) else None
         with progress("verifying", rows, quiet=quiet or as_json) as advance:
             result = verify_dataset(
                 path,
@@ -123,6 +123,14 @@ def print_report(result: VerificationReport) -> None:
             f"{result.num_unbound} reproduced rows have messages that are not bound to their "
             "steps; exports leave them out"
         )
+    if result.completeness == "unknown":
+        print_line(
+            "there is no manifest: whether these are all rows that were recorded, and who stands "
+            "for them, is unknown"
+        )
+    if result.unchecked_columns:
+        names = ", ".join(result.unchecked_columns[:10])
+        print_line(f"columns that are not Crucible's were not checked: {names}")
     if result.unanchored:
         print_line(_unanchored_line(result))
 
@@ -156,14 +164,14 @@ def _headline(result: VerificationReport) -> str:
         verdict = "REPRODUCED, worlds accepted unanchored"
         if not result.allow_unanchored:
             verdict = "REPRODUCED, BUT IN WORLDS NOBODY YOU TRUST HAS PINNED"
+    elif result.completeness == "unknown":
+        verdict = "ROWS REPRODUCED, COMPLETENESS UNKNOWN"
     else:
         verdict = "VERIFIED"
     root = f"; root {result.root[:16]}…" if result.root else ""
     withheld = f", {result.withheld} withheld" if result.withheld else ""
-    return (
-        f"{verdict}: {reproduced} ({result.planned} planned{withheld}, "
-        f"{result.num_transcripts} distinct transcripts){root}"
-    )
+    planned = "" if result.completeness == "unknown" else f"{result.planned} planned{withheld}, "
+    return f"{verdict}: {reproduced} ({planned}{result.num_transcripts} distinct transcripts){root}"
 
 
 def _line(verdict: Verdict) -> str:

@@ -76,8 +76,10 @@ def pull_dataset(
     return pulled
 
 
-def pull_to_cache(repo_id: str, revision: str | None = None) -> Path:
+def pull_to_cache(repo_id: str, revision: str | None = None, *, loose: bool = False) -> Path:
     """The folder of a checked copy below the user's cache folder, downloaded if it is not there.
+
+    With ``loose``, a repository without a manifest is no error: its Parquet files are downloaded.
 
     Raises:
         HubError: if the Hub cannot give the dataset.
@@ -88,8 +90,11 @@ def pull_to_cache(repo_id: str, revision: str | None = None) -> Path:
     commit = resolve_commit(repo_id, revision)
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     target = Path(base) / "crucible" / "datasets" / repo_id.replace("/", "--") / commit
-    if not is_dataset(target):
-        pull_dataset(repo_id, revision=commit, local_dir=target)
+    if is_dataset(target):
+        return target
+    if loose and not _has_manifest(repo_id, commit):
+        return _pull_loose(repo_id, commit, target.with_name(f"{commit}-loose"))
+    pull_dataset(repo_id, revision=commit, local_dir=target)
     return target
 
 
@@ -105,6 +110,31 @@ def resolve_commit(repo_id: str, revision: str | None) -> str:
     if commit is None:
         raise UsageError(f"{repo_id}@{named}: the Hub names no commit")
     return commit
+
+
+def _has_manifest(repo_id: str, commit: str) -> bool:
+    with hub_errors(f"{repo_id}@{commit[:12]}"):
+        return hub_api().file_exists(repo_id, MANIFEST_PATH, repo_type="dataset", revision=commit)
+
+
+def _pull_loose(repo_id: str, commit: str, target: Path) -> Path:
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as temporary:
+        fresh = Path(temporary) / "files"
+        fresh.mkdir()
+        with hub_errors(f"{repo_id}@{commit[:12]}"):
+            hub_api().snapshot_download(
+                repo_id,
+                repo_type="dataset",
+                revision=commit,
+                allow_patterns=["*.parquet"],
+                local_dir=fresh,
+            )
+        shutil.rmtree(fresh / ".cache", ignore_errors=True)
+        os.rename(fresh, target)
+    return target
 
 
 def _download(repo_id: str, commit: str, folder: Path) -> Manifest:

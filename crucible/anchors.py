@@ -18,12 +18,14 @@ __all__ = ["Anchors", "suite_worlds"]
 class Anchors:
     """Which worlds can be trusted to judge, as this user sees it when the object is made."""
 
-    def __init__(self) -> None:
-        """Raises:
-        FormatError: if the trust file is malformed.
+    def __init__(self, also_recorded: Iterable[str] = ()) -> None:
+        """The anchors of this user, who for this once recorded ``also_recorded`` too.
+
+        Raises:
+            FormatError: if the trust file is malformed.
         """
         self._bundled = bundled_worlds()
-        self._recorded = recorded_worlds()
+        self._recorded = recorded_worlds() | frozenset(also_recorded)
         trust = read_trust()
         self._trusted = trust.worlds | suite_worlds(trust.suites)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from crucible.anchors import Anchors
 from crucible.claims import CLAIMS, RECORDED_ONLY
 from crucible.dataset.card import CARD_PATH, render_card
 from crucible.dataset.files import write_durably
@@ -22,7 +23,6 @@ from crucible.dataset.shards import ShardWriter
 from crucible.dataset.stats import DatasetStats
 from crucible.errors import CrucibleError, PolicyError
 from crucible.mutations import Mutation, mutations_of
-from crucible.state import remember_worlds
 from crucible.verdicts import VerificationReport
 from crucible.verification import verify_dataset
 from crucible.worlds import World
@@ -146,9 +146,9 @@ class _Bench:
         self._folder, self._world = folder, world
         self.row, self._recording = _alone(row, world, max_steps)
         self._honest = folder / "honest"
-        remember_worlds([world.digest])
+        self._anchors = Anchors(also_recorded=[world.digest])
         _write(self._honest, self.row, world, self._recording)
-        report = verify_dataset(self._honest, workers=1)
+        report = verify_dataset(self._honest, workers=1, anchors=self._anchors)
         if not report.ok:
             reason = report.verdicts[0].reason if report.verdicts else report.findings[0].what
             raise PolicyError(
@@ -167,7 +167,7 @@ class _Bench:
         path = next((edited / "data").iterdir())
         table = pa.Table.from_pylist([mutation.row], schema=trajectory_schema())
         pq.write_table(table, path, compression="zstd", use_dictionary=False, store_schema=False)
-        check = _check_of(_verified(edited))
+        check = _check_of(self._verified(edited))
         return "root" if check == "nothing" else check
 
     def caught_with_hashes_recomputed(self, mutation: Mutation) -> str:
@@ -176,12 +176,18 @@ class _Bench:
         shutil.rmtree(edited, ignore_errors=True)
         row = _rehashed(mutation, self._world)
         _write(edited, row, self._world, self._recording)
-        check = _check_of(_verified(edited), bytes_fit=True)
+        check = _check_of(self._verified(edited), bytes_fit=True)
         if check != "nothing":
             return check
         if CLAIMS[mutation.field] == RECORDED_ONLY:
             return RECORDED_ONLY
         return "equivalent" if mutation.field in ("seed", "steps.action") else "nothing"
+
+    def _verified(self, folder: Path) -> VerificationReport | CrucibleError:
+        try:
+            return verify_dataset(folder, workers=1, anchors=self._anchors)
+        except CrucibleError as error:
+            return error
 
 
 def _alone(row: Row, world: World, max_steps: int | None) -> tuple[Row, Recording]:
@@ -230,13 +236,6 @@ def _write(folder: Path, row: Row, world: World, recording: Recording) -> None:
     write_durably(folder / MANIFEST_PATH, manifest.to_bytes())
     card = render_card(manifest, DatasetStats(1, 0, 1, {}, ()))
     write_durably(folder / CARD_PATH, card.encode())
-
-
-def _verified(folder: Path) -> VerificationReport | CrucibleError:
-    try:
-        return verify_dataset(folder, workers=1)
-    except CrucibleError as error:
-        return error
 
 
 def _check_of(report: VerificationReport | CrucibleError, *, bytes_fit: bool = False) -> str:

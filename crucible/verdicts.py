@@ -67,7 +67,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class VerificationReport:
-    """What verify found. ``root`` is None where there is no manifest to state it."""
+    """What verify found.
+
+    ``root`` is None where there is no manifest to state it. ``completeness`` is ``checked`` where
+    the rows were compared with what was planned, and ``unknown`` where there is no plan to
+    compare with; a single trajectory is ``checked``. ``unchecked_columns`` are not ours.
+    """
 
     root: str | None
     num_rows: int
@@ -77,6 +82,8 @@ class VerificationReport:
     findings: tuple[Finding, ...]
     verdicts: tuple[Verdict, ...]
     allow_unanchored: bool = False
+    completeness: str = "checked"
+    unchecked_columns: tuple[str, ...] = ()
 
     @property
     def counts(self) -> dict[Status, int]:
@@ -101,7 +108,7 @@ class VerificationReport:
         counts = self.counts
         if counts["diverged"] or counts["tampered"] or self.findings:
             return 1
-        if counts["refused"] or counts["unverifiable"]:
+        if counts["refused"] or counts["unverifiable"] or self.completeness == "unknown":
             return 3
         return 3 if self.unanchored and not self.allow_unanchored else 0
 
@@ -119,6 +126,8 @@ class VerificationReport:
             "planned": self.planned,
             "withheld": self.withheld,
             "transcripts": self.num_transcripts,
+            "completeness": self.completeness,
+            "unchecked_columns": list(self.unchecked_columns),
             "counts": self.counts,
             "findings": [{"where": f.where, "what": f.what} for f in self.findings],
             "unanchored": self.unanchored,

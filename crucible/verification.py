@@ -3,61 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from crucible.anchors import Anchors
-from crucible.dataset.card import check_card
-from crucible.dataset.files import file_sha256, is_regular
-from crucible.dataset.folder import read_card, read_manifest, read_worlds, unlisted_files
-from crucible.dataset.manifest import Manifest, Shard
-from crucible.dataset.rows import read_rows
-from crucible.dataset.schema import trajectory_of
-from crucible.errors import CrucibleError, FormatError, IntegrityError
-from crucible.fingerprints import leaf_hash
+from crucible.errors import CrucibleError
+from crucible.integrity import Reading, Row, check_counts, open_for_verify, read_all
 from crucible.judging import UNPLANNED, Judgement, Rerun, RerunJob, judge, rerun_job, rerun_jobs
-from crucible.merkle import merkle_root
 from crucible.trajectory import Trajectory
-from crucible.verdicts import Finding, Verdict, VerificationReport
+from crucible.verdicts import Verdict, VerificationReport
 from crucible.workers import WorkerDiedError, run_in_workers
-from crucible.worlds import World, world_lie
 
 __all__ = ["verify_dataset", "verify_trajectory"]
 
 BATCH_EPISODES = 16
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A row as it was read: its trajectory, or why it has none."""
-
-    index: int
-    columns: dict[str, Any]
-    trajectory: Trajectory | None
-    problem: Judgement | None
-    transcript: str | None = None
-
-
-@dataclass(slots=True)
-class _Reading:
-    """What reading the dataset gathers on the way."""
-
-    manifest: Manifest
-    folder: Path
-    limits: dict[str, int | None]
-    anchors: Anchors = field(default_factory=Anchors)
-    worlds: dict[str, World] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
-    transcripts: set[str] = field(default_factory=set)
-    keys: Counter[tuple[str, str, int, int]] = field(default_factory=Counter)
-    errored: Counter[str] = field(default_factory=Counter)
-    num_rows: int = 0
-
-    def find(self, where: str, what: str) -> None:
-        self.findings.append(Finding(where, what))
 
 
 def verify_dataset(
@@ -66,43 +28,45 @@ def verify_dataset(
     workers: int | None = None,
     allow_unanchored: bool = False,
     replay: bool = True,
+    anchors: Anchors | None = None,
     on_verdict: Callable[[Verdict], None] = lambda verdict: None,
 ) -> VerificationReport:
     """Check and re-run every row of the dataset in ``folder``.
 
+    Where there is no manifest, the rows of Parquet files that have our columns are verified one
+    by one, and the report's ``completeness`` is unknown.
     Without ``replay`` only bytes, digests and counts are checked, and rows that agree are
     ``unverifiable``.
-    ``on_verdict`` is called with every verdict, in the order of rows.
+    ``anchors`` are this user's if None. ``on_verdict`` is called with every verdict, in the order
+    of rows.
 
     Raises:
         TargetNotFoundError: if there is no dataset.
         FormatError: if the manifest cannot be read at all.
     """
-    manifest = read_manifest(folder)
-    limits = {entry.id: entry.plan["max_steps"] for entry in manifest.recordings}
-    reading = _Reading(manifest, folder, limits)
-    _check_files(reading)
-    try:
-        reading.worlds = read_worlds(folder, manifest)
-    except FormatError as error:
-        reading.find("worlds", str(error))
-    _check_worlds(reading)
+    reading = open_for_verify(folder)
+    anchors = anchors or Anchors()
     verdicts = []
     num_workers = workers or os.cpu_count() or 1
-    found = _verdicts(reading, num_workers) if replay else _unreplayed(reading)
-    for verdict in found:
+    found = _judged(reading, num_workers) if replay else _unreplayed(reading)
+    for row, judgement in found:
+        verdict = _verdict_of(row, judgement, anchors)
         on_verdict(verdict)
         verdicts.append(verdict)
-    _check_counts(reading)
+    check_counts(reading)
+    manifest = reading.manifest
+    recordings = manifest.recordings if manifest else ()
     return VerificationReport(
-        root=manifest.root,
+        root=manifest.root if manifest else None,
         num_rows=reading.num_rows,
-        planned=sum(recording.planned for recording in manifest.recordings),
-        withheld=sum(recording.withheld for recording in manifest.recordings),
+        planned=sum(recording.planned for recording in recordings),
+        withheld=sum(recording.withheld for recording in recordings),
         num_transcripts=len(reading.transcripts),
         findings=tuple(reading.findings),
         verdicts=tuple(verdicts),
         allow_unanchored=allow_unanchored,
+        completeness="checked" if manifest else "unknown",
+        unchecked_columns=reading.loose.unchecked if reading.loose else (),
     )
 
 
@@ -115,7 +79,7 @@ def verify_trajectory(
     else:
         judgement = _judge_alone(trajectory)
     anchors = Anchors()
-    row = _Row(0, {"fingerprint": trajectory.fingerprint}, trajectory, None)
+    row = Row(0, {"fingerprint": trajectory.fingerprint}, trajectory, None)
     verdict = _verdict_of(row, judgement, anchors)
     return VerificationReport(
         root=None,
@@ -155,47 +119,13 @@ def _judge_legacy(trajectory: Trajectory) -> Judgement:
     return judgement
 
 
-def _check_files(reading: _Reading) -> None:
-    try:
-        check_card(read_card(reading.folder), reading.manifest)
-    except (IntegrityError, FormatError) as error:
-        reading.find("README.md", str(error))
-    for name in unlisted_files(reading.folder, reading.manifest):
-        reading.find(name, "this file is not in the manifest")
-    for shard in reading.manifest.shards_of("worlds"):
-        _check_bytes(reading, shard)
-
-
-def _check_worlds(reading: _Reading) -> None:
-    for digest, world in reading.worlds.items():
-        lie = world_lie(world)
-        if lie is not None:
-            reading.find(f"world {digest[:16]}", lie)
-
-
-def _check_bytes(reading: _Reading, shard: Shard) -> bool:
-    path = reading.folder / shard.path
-    if not is_regular(path):
-        reading.find(shard.path, "this shard is in the manifest, but not there as a file")
-        return False
-    size = path.stat().st_size
-    if size != shard.bytes:
-        reading.find(shard.path, f"expected {shard.bytes} bytes, found {size}")
-        return False
-    actual = file_sha256(path)
-    if actual != shard.sha256:
-        reading.find(shard.path, f"expected sha256 {shard.sha256}, found {actual}")
-        return False
-    return True
-
-
-def _verdicts(reading: _Reading, workers: int) -> Iterator[Verdict]:
-    """Verdicts in the order of rows; rows that need no re-run wait for their turn."""
-    waiting: deque[list[_Row]] = deque()
+def _judged(reading: Reading, workers: int) -> Iterator[tuple[Row, Judgement]]:
+    """Judgements in the order of rows; rows that need no re-run wait for their turn."""
+    waiting: deque[list[Row]] = deque()
 
     def batches() -> Iterator[list[RerunJob]]:
-        batch: list[_Row] = []
-        for row in _rows(reading):
+        batch: list[Row] = []
+        for row in read_all(reading):
             batch.append(row)
             if len(batch) == BATCH_EPISODES:
                 waiting.append(batch)
@@ -209,7 +139,7 @@ def _verdicts(reading: _Reading, workers: int) -> Iterator[Verdict]:
     for answer in answers:
         results = iter([Rerun.from_dict(body) for body in answer])
         for row in waiting.popleft():
-            yield _verdict_of(row, _decide(reading, row, results), reading.anchors)
+            yield row, _decide(reading, row, results)
 
 
 def _one_by_one(
@@ -226,19 +156,18 @@ def _one_by_one(
     return answers
 
 
-def _unreplayed(reading: _Reading) -> Iterator[Verdict]:
-    for row in _rows(reading):
-        judgement = row.problem or Judgement("unverifiable", "not replayed, as asked")
-        yield _verdict_of(row, judgement, reading.anchors)
+def _unreplayed(reading: Reading) -> Iterator[tuple[Row, Judgement]]:
+    for row in read_all(reading):
+        yield row, row.problem or Judgement("unverifiable", "not replayed, as asked")
 
 
-def _jobs(batch: list[_Row]) -> list[RerunJob]:
+def _jobs(batch: list[Row]) -> list[RerunJob]:
     return [
         RerunJob.of(row.trajectory, row.transcript) for row in batch if row.trajectory is not None
     ]
 
 
-def _decide(reading: _Reading, row: _Row, results: Iterator[Rerun]) -> Judgement:
+def _decide(reading: Reading, row: Row, results: Iterator[Rerun]) -> Judgement:
     """What is to be said of a row. A tampered row is re-run too, to name what was changed in it."""
     if row.trajectory is None:
         return row.problem or Judgement("refused", "the row cannot be read")
@@ -249,7 +178,7 @@ def _decide(reading: _Reading, row: _Row, results: Iterator[Rerun]) -> Judgement
     return judgement
 
 
-def _verdict_of(row: _Row, judgement: Judgement, anchors: Anchors) -> Verdict:
+def _verdict_of(row: Row, judgement: Judgement, anchors: Anchors) -> Verdict:
     trajectory = row.trajectory
     world = trajectory.world if trajectory else None
     return Verdict(
@@ -272,123 +201,3 @@ def _messages_word(trajectory: Trajectory | None, judgement: Judgement) -> str |
     if trajectory is None or trajectory.messages_text is None or judgement.status != "reproduced":
         return None
     return judgement.unbound or "bound"
-
-
-def _rows(reading: _Reading) -> Iterator[_Row]:
-    for shard in reading.manifest.shards_of("trajectories"):
-        yield from _shard_rows(reading, shard)
-
-
-def _shard_rows(reading: _Reading, shard: Shard) -> Iterator[_Row]:
-    """The rows of one shard. A shard whose bytes or root are wrong makes all its rows tampered,
-    so it is read once to know its root and once more for its rows."""
-    intact = _check_bytes(reading, shard)
-    try:
-        leaves = [leaf_hash(row) for row in read_rows(reading.folder / shard.path, "trajectories")]
-    except FormatError as error:
-        if intact:
-            reading.find(shard.path, str(error))
-        return
-    if len(leaves) != shard.rows:
-        reading.find(shard.path, f"expected {shard.rows} rows, found {len(leaves)}")
-        intact = False
-    root = merkle_root(leaves).hex()
-    if intact and root != shard.root:
-        reading.find(shard.path, f"expected root {shard.root}, found {root}")
-        intact = False
-    for columns in read_rows(reading.folder / shard.path, "trajectories"):
-        yield _read_row(reading, columns, shard, intact=intact)
-
-
-def _read_row(reading: _Reading, columns: dict[str, Any], shard: Shard, *, intact: bool) -> _Row:
-    index = reading.num_rows
-    reading.num_rows += 1
-    key = (columns["recording"], columns["world"], columns["seed"], columns["attempt"])
-    if None not in key:
-        reading.keys[key] += 1
-        reading.errored[columns["recording"]] += columns["error"] is not None
-    reading.transcripts.add(f"{columns['world']}:{columns['transcript']}")
-    world = reading.worlds.get(columns["world"])
-    if world is None:
-        problem = Judgement("tampered", "its world is in no worlds shard")
-        return _Row(index, columns, None, problem)
-    try:
-        trajectory = trajectory_of(columns, world)
-    except FormatError as error:
-        return _Row(index, columns, None, Judgement("refused", str(error)))
-    transcript = trajectory.transcript
-    lie = _lie_in(columns, trajectory, shard=shard, transcript=transcript)
-    if lie is None and not intact:
-        lie = f"{shard.path} is not the file that the manifest lists"
-    tampered = Judgement("tampered", lie) if lie else None
-    return _Row(index, columns, trajectory, tampered, transcript)
-
-
-def _lie_in(
-    columns: dict[str, Any], trajectory: Trajectory, *, shard: Shard, transcript: str
-) -> str | None:
-    """The first of the row's own digests and labels that its content contradicts."""
-    world = trajectory.world
-    if columns["split"] != shard.split:
-        return f"its split is {columns['split']!r:.40}, but it is in {shard.path}"
-    for name in ("suite", "name", "env_id", "env_version"):
-        if columns[name] != getattr(world, name):
-            return f"its {name} is not that of its world"
-    if columns["transcript"] != transcript:
-        return f"its transcript should be {transcript}"
-    fingerprint = trajectory.fingerprint_with(transcript)
-    if columns["fingerprint"] != fingerprint:
-        return f"its fingerprint should be {fingerprint}"
-    return None
-
-
-def _check_counts(reading: _Reading) -> None:
-    """Whether the rows are those that the recordings account for."""
-    manifest = reading.manifest
-    repeated = [key for key, count in reading.keys.items() if count > 1]
-    if repeated:
-        recording, _, seed, attempt = repeated[0]
-        where = f"recording {recording[:16]}"
-        reading.find(where, f"seed {seed}, attempt {attempt} of a world occurs more than once")
-    by_recording: Counter[str] = Counter()
-    by_world: Counter[str] = Counter()
-    for recording, world, _, _ in reading.keys:
-        by_recording[recording] += 1
-        by_world[world] += 1
-    for entry in manifest.recordings:
-        missing = entry.recorded - by_recording.pop(entry.id, 0)
-        if missing > 0:
-            reading.find(
-                f"recording {entry.id[:16]}",
-                f"{missing} of {entry.planned} planned attempts are missing",
-            )
-        elif missing < 0:
-            reading.find(f"recording {entry.id[:16]}", f"{-missing} rows more than it recorded")
-        if reading.errored[entry.id] != entry.errored:
-            reading.find(
-                f"recording {entry.id[:16]}",
-                f"expected {entry.errored} errored rows, found {reading.errored[entry.id]}",
-            )
-    for recording in by_recording:
-        reading.find(f"recording {recording[:16]}", "rows name a recording that is not there")
-    _check_plans(reading)
-    if by_world != Counter(manifest.worlds):
-        reading.find("crucible/manifest.json", "its counts by world are not those of the rows")
-
-
-def _check_plans(reading: _Reading) -> None:
-    """Whether every row was planned by the recording that it names."""
-    plans = {entry.id: entry.plan for entry in reading.manifest.recordings}
-    for recording, world, seed, attempt in reading.keys:
-        plan = plans.get(recording)
-        if plan is None:
-            continue
-        planned = (
-            world in plan["worlds"]
-            and any(start <= seed < stop for start, stop in plan["seeds"])
-            and 0 <= attempt < plan["attempts"]
-        )
-        if not planned:
-            where = f"recording {recording[:16]}"
-            reading.find(where, f"seed {seed}, attempt {attempt} of a world was never planned")
-            return

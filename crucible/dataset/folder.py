@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from crucible.dataset.card import CARD_PATH, MAX_CARD_BYTES, render_card
 from crucible.dataset.files import read_bounded, write_durably
@@ -16,6 +17,7 @@ from crucible.worlds import World
 
 __all__ = [
     "MANIFEST_PATH",
+    "add_world",
     "is_dataset",
     "read_card",
     "read_manifest",
@@ -68,19 +70,26 @@ def read_worlds(folder: Path, manifest: Manifest) -> dict[str, World]:
     worlds: dict[str, World] = {}
     for shard in manifest.shards_of("worlds"):
         for row in read_rows(folder / shard.path, "worlds"):
-            required = ("world", "env_id", "env_version", "kwargs", "toolchain_needs", "seeded")
-            if any(row[name] is None for name in required) or None in row["toolchain_needs"]:
-                raise FormatError(f"{shard.path}: a world holds null")
-            world = World.from_row(row)
-            if world.digest != row["world"]:
-                raise FormatError(
-                    f"{shard.path}: world {row['world']:.80} has digest {world.digest}"
-                )
-            if not isinstance(world.kwargs, dict):
-                raise FormatError(f"{shard.path}: kwargs of {world.env_id:.80} are no object")
-            if worlds.setdefault(world.digest, world) != world:
-                raise FormatError(f"{shard.path}: world {world.digest} occurs with two contents")
+            add_world(worlds, row, shard.path)
     return worlds
+
+
+def add_world(worlds: dict[str, World], row: dict[str, Any], where: str) -> None:
+    """Put the world of a row of ``where`` into ``worlds``.
+
+    Raises:
+        FormatError: if the world is not what its digest says, or differs from one that is there.
+    """
+    required = ("world", "env_id", "env_version", "kwargs", "toolchain_needs", "seeded")
+    if any(row[name] is None for name in required) or None in row["toolchain_needs"]:
+        raise FormatError(f"{where}: a world holds null")
+    world = World.from_row(row)
+    if world.digest != row["world"]:
+        raise FormatError(f"{where}: world {row['world']:.80} has digest {world.digest}")
+    if not isinstance(world.kwargs, dict):
+        raise FormatError(f"{where}: kwargs of {world.env_id:.80} are no object")
+    if worlds.setdefault(world.digest, world) != world:
+        raise FormatError(f"{where}: world {world.digest} occurs with two contents")
 
 
 def read_trajectories(folder: Path) -> Iterator[Trajectory]:

@@ -25,6 +25,7 @@ from crucible.commons import (
     push_dataset,
     pushing,
 )
+from crucible.commons.client import hub_api
 from crucible.dataset.folder import read_manifest, read_trajectories
 from crucible.errors import CrucibleError, HubError, IntegrityError, PolicyError, UsageError
 from crucible.verification import verify_dataset
@@ -67,6 +68,23 @@ def test_a_row_on_the_hub_is_proven_from_its_shard_alone(
     assert (in_shard, in_dataset) == prove_row_of(dataset_info(folder), 3)
     with pytest.raises(UsageError):
         prove_row_of(info, 5)
+
+
+def test_a_repository_without_a_manifest_is_verified_row_by_row(
+    record_walks: RecordWalks, repo: str, tmp_path: Path
+) -> None:
+    folder = record_walks()
+    for config, name in (("trajectories", "train"), ("worlds", "worlds")):
+        rows = load_dataset(str(folder), config, split=name)
+        rows.to_parquet(str(tmp_path / "copy" / f"{name}.parquet"))
+    api = hub_api()
+    api.create_repo(repo, repo_type="dataset")
+    api.upload_folder(repo_id=repo, folder_path=tmp_path / "copy", repo_type="dataset")
+    for _ in range(2):
+        report = verify_dataset(pull_to_cache(repo, loose=True), workers=1)
+        assert (report.counts["reproduced"], report.exit_code) == (5, 3)
+    with pytest.raises(HubError, match="not in that revision"):
+        pull_to_cache(repo)
 
 
 def test_the_hub_copy_loads_with_nothing_of_ours(

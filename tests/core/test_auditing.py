@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from walking import RecordWalks
 
-from crucible import verification
+from crucible import integrity
 from crucible.auditing import audit_dataset
 from crucible.claims import CLAIMS, RECORDED_ONLY
 from crucible.cli import main
@@ -63,7 +63,7 @@ def test_a_check_that_is_missing_shows(
     record_walks: RecordWalks, monkeypatch: pytest.MonkeyPatch, check: str, unbound: str
 ) -> None:
     folder = record_walks()
-    monkeypatch.setattr(verification, check, lambda *arguments, **options: None)
+    monkeypatch.setattr(integrity, check, lambda *arguments, **options: None)
     report = audit_dataset(folder, sample=1)
     assert unbound in report.unbound
     assert report.exit_code == 1
