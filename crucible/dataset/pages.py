@@ -47,8 +47,8 @@ def pages_of(file: BinaryIO, *, start: int, length: int) -> Iterator[Page]:
     """
     position, end = start, start + length
     for _ in range(MAX_PAGES):
-        if position == end:
-            return
+        if position >= end:
+            break
         file.seek(position)
         reader = _Reader(file.read(min(MAX_HEADER_BYTES, end - position)))
         header = reader.struct()
@@ -66,7 +66,8 @@ def pages_of(file: BinaryIO, *, start: int, length: int) -> Iterator[Page]:
             encoding=_number(inner, encoding_field),
         )
         position += reader.position + _number(header, 3)
-    raise FormatError("the pages of a column do not end where the footer says")
+    if position != end:
+        raise FormatError("the pages of a column do not end where the footer says")
 
 
 def _number(fields: dict[int, object], number: int) -> int:
