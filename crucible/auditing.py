@@ -20,7 +20,7 @@ from crucible.dataset.manifest import Manifest, Recording
 from crucible.dataset.rows import read_rows
 from crucible.dataset.schema import trajectory_of, trajectory_schema
 from crucible.dataset.shards import ShardWriter
-from crucible.dataset.stats import DatasetStats
+from crucible.dataset.stats import StatsCounter
 from crucible.errors import CrucibleError, PolicyError
 from crucible.mutations import Mutation, mutations_of
 from crucible.verdicts import VerificationReport
@@ -234,7 +234,9 @@ def _write(folder: Path, row: Row, world: World, recording: Recording) -> None:
         recordings=(replace(recording, errored=errored),),
     )
     write_durably(folder / MANIFEST_PATH, manifest.to_bytes())
-    card = render_card(manifest, DatasetStats(1, 0, 1, {}, ()))
+    counter = StatsCounter()
+    counter.add(row)
+    card = render_card(manifest, counter.stats())
     write_durably(folder / CARD_PATH, card.encode())
 
 

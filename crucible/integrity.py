@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crucible.dataset.card import check_card
+from crucible.dataset.card import CARD_PATH, check_card, check_figures
 from crucible.dataset.files import file_sha256, is_regular
 from crucible.dataset.folder import (
     MANIFEST_PATH,
@@ -23,6 +23,7 @@ from crucible.dataset.loose import LooseFiles, find_loose_files, read_loose_rows
 from crucible.dataset.manifest import Manifest, Shard
 from crucible.dataset.rows import read_rows
 from crucible.dataset.schema import trajectory_of
+from crucible.dataset.stats import StatsCounter
 from crucible.errors import FormatError, IntegrityError, TargetNotFoundError
 from crucible.fingerprints import leaf_hash
 from crucible.judging import Judgement
@@ -58,6 +59,8 @@ class Reading:
     transcripts: set[str] = field(default_factory=set)
     keys: Counter[tuple[str, str, int, int]] = field(default_factory=Counter)
     errored: Counter[str] = field(default_factory=Counter)
+    stats: StatsCounter = field(default_factory=StatsCounter)
+    card: str | None = None
     num_rows: int = 0
 
     @property
@@ -116,7 +119,8 @@ def read_all(reading: Reading) -> Iterator[Row]:
 
 def _check_files(reading: Reading, manifest: Manifest) -> None:
     try:
-        check_card(read_card(reading.folder), manifest)
+        reading.card = read_card(reading.folder)
+        check_card(reading.card, manifest)
     except (IntegrityError, FormatError) as error:
         reading.find("README.md", str(error))
     for name in unlisted_files(reading.folder, manifest):
@@ -193,6 +197,7 @@ def _read_row(
         reading.keys[key] += 1
         reading.errored[columns["recording"]] += columns["error"] is not None
     reading.transcripts.add(f"{columns['world']}:{columns['transcript']}")
+    reading.stats.add(columns)
     world = reading.worlds.get(columns["world"])
     if world is None:
         status = "tampered" if shard else "unverifiable"
@@ -262,6 +267,11 @@ def check_counts(reading: Reading) -> None:
     _check_plans(reading, manifest)
     if by_world != Counter(manifest.worlds):
         reading.find("crucible/manifest.json", "its counts by world are not those of the rows")
+    if reading.card is not None:
+        try:
+            check_figures(reading.card, manifest, reading.stats.stats())
+        except IntegrityError as error:
+            reading.find(CARD_PATH, str(error))
 
 
 def _check_plans(reading: Reading, manifest: Manifest) -> None:

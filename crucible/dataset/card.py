@@ -12,7 +12,7 @@ from crucible.dataset.stats import DatasetStats
 from crucible.errors import FormatError, IntegrityError
 from crucible.escaping import markdown_text
 
-__all__ = ["CARD_PATH", "check_card", "front_matter", "render_card"]
+__all__ = ["CARD_PATH", "check_card", "check_figures", "front_matter", "render_card"]
 
 CARD_PATH = "README.md"
 MAX_CARD_BYTES = 4 * 1024 * 1024
@@ -76,6 +76,21 @@ def check_card(text: str, manifest: Manifest) -> None:
         raise IntegrityError(f"{CARD_PATH}: expected {_pairs(expected)}, found {_pairs(stated)}")
 
 
+def check_figures(text: str, manifest: Manifest, stats: DatasetStats) -> None:
+    """Nothing, if the figures in the generated block of the card are those of the rows.
+
+    Raises:
+        IntegrityError: if one is not.
+    """
+    block = text.partition(_BEGIN)[2].partition(_END)[0].splitlines()
+    table = _table(stats)
+    expected = [_summary(manifest, stats), *table]
+    found = [line for line in block if line.startswith("|") or line == expected[0]]
+    if found != expected:
+        wrong = next((line for line in expected if line not in found), "another order or number")
+        raise IntegrityError(f"{CARD_PATH}: its figures are not those of the rows: {wrong}")
+
+
 def _pairs(pairs: list[tuple[str, str]]) -> str:
     return ", ".join(f"{name} {digest}" for name, digest in pairs) or "no digests"
 
@@ -133,30 +148,15 @@ def _configs(manifest: Manifest) -> list[dict[str, Any]]:
 
 
 def _block(manifest: Manifest, stats: DatasetStats, replay_line: str) -> str:
-    planned = sum(recording.planned for recording in manifest.recordings)
-    withheld = sum(recording.withheld for recording in manifest.recordings)
     lines = [
-        f"{stats.num_rows} episodes in {len(manifest.worlds)} worlds, recorded with Crucible: "
-        "every one holds the seed and actions that re-run it. "
-        f"Planned attempts: {planned}; withheld: {withheld}; "
-        f"distinct transcripts: {stats.num_transcripts}.",
+        _summary(manifest, stats),
         "",
         f"root: `{manifest.root}`",
         f"manifest: `{manifest.digest}`",
         "",
         replay_line,
         "",
-        "| world | agent | episodes | distinct | success | mean reward | mean steps |",
-        "|---|---|---:|---:|---:|---:|---:|",
-    ]
-    for group in stats.groups:
-        success = "–" if group.success_rate is None else f"{group.success_rate:.0%}"
-        lines.append(
-            f"| {markdown_text(group.world)} | {markdown_text(group.agent)} | {group.episodes} "
-            f"| {group.transcripts} | {success} | {group.mean_reward:.3f} "
-            f"| {group.mean_steps:.1f} |"
-        )
-    lines += [
+        *_table(stats),
         "",
         "Check it, load it, train on it:",
         "",
@@ -170,3 +170,29 @@ def _block(manifest: Manifest, stats: DatasetStats, replay_line: str) -> str:
         "for these actions. It does not prove who acted, nor that the publisher showed every run.",
     ]
     return "\n".join(lines)
+
+
+def _summary(manifest: Manifest, stats: DatasetStats) -> str:
+    planned = sum(recording.planned for recording in manifest.recordings)
+    withheld = sum(recording.withheld for recording in manifest.recordings)
+    return (
+        f"{stats.num_rows} episodes in {len(manifest.worlds)} worlds, recorded with Crucible: "
+        "every one holds the seed and actions that re-run it. "
+        f"Planned attempts: {planned}; withheld: {withheld}; "
+        f"distinct transcripts: {stats.num_transcripts}."
+    )
+
+
+def _table(stats: DatasetStats) -> list[str]:
+    lines = [
+        "| world | agent | episodes | distinct | success | mean reward | mean steps |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for group in stats.groups:
+        success = "–" if group.success_rate is None else f"{group.success_rate:.0%}"
+        lines.append(
+            f"| {markdown_text(group.world)} | {markdown_text(group.agent)} | {group.episodes} "
+            f"| {group.transcripts} | {success} | {group.mean_reward:.3f} "
+            f"| {group.mean_steps:.1f} |"
+        )
+    return lines

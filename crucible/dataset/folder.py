@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,8 @@ _FREE_SUFFIXES = (".png", ".jpg", ".jpeg", ".svg", ".gif", ".webp")
 
 
 def is_dataset(folder: Path) -> bool:
-    """Whether ``folder`` holds a dataset of ours."""
-    return (folder / MANIFEST_PATH).is_file()
+    """Whether ``folder`` holds a dataset of ours: something is where the manifest should be."""
+    return os.path.lexists(folder / MANIFEST_PATH)
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -44,7 +45,7 @@ def read_manifest(folder: Path) -> Manifest:
         FormatError: if the manifest is malformed.
     """
     path = folder / MANIFEST_PATH
-    if not path.is_file():
+    if not is_dataset(folder):
         raise TargetNotFoundError(f"{folder} holds no dataset: {MANIFEST_PATH} is not there")
     return Manifest.from_bytes(read_bounded(path, MAX_MANIFEST_BYTES))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from crucible.dataset.manifest import Shard
 from crucible.dataset.rows import read_rows
 from crucible.errors import FormatError
 
-__all__ = ["DatasetStats", "GroupStats", "dataset_stats"]
+__all__ = ["DatasetStats", "GroupStats", "StatsCounter", "dataset_stats"]
 
 _COLUMNS = ["transcript", "suite", "name", "env_id", "world", "agent", "success"]
 _COLUMNS += ["total_reward", "num_steps", "end"]
@@ -50,7 +52,7 @@ class DatasetStats:
 @dataclass(slots=True)
 class _Tally:
     episodes: int = 0
-    reward: float = 0.0
+    rewards: list[float] = field(default_factory=list)
     steps: int = 0
     succeeded: int = 0
     judged: int = 0
@@ -63,39 +65,48 @@ def dataset_stats(folder: Path, shards: Iterable[Shard]) -> DatasetStats:
     Raises:
         FormatError: if a shard cannot be read.
     """
-    tallies: dict[tuple[str, str], _Tally] = {}
-    ends: dict[str, int] = {}
+    counter = StatsCounter()
     for shard in shards:
-        for row in _summaries(folder / shard.path):
-            label = f"{row['suite']}/{row['name']}" if row["suite"] else row["env_id"]
-            tally = tallies.setdefault((label, row["agent"]["name"]), _Tally())
-            _add(tally, row)
-            ends[row["end"]] = ends.get(row["end"], 0) + 1
-    groups = tuple(_group(*key, tally) for key, tally in sorted(tallies.items()))
-    return DatasetStats(
-        num_rows=sum(tally.episodes for tally in tallies.values()),
-        num_steps=sum(tally.steps for tally in tallies.values()),
-        num_transcripts=len(set().union(*(tally.transcripts for tally in tallies.values()))),
-        ends=dict(sorted(ends.items())),
-        groups=groups,
-    )
+        for row in read_rows(folder / shard.path, "trajectories", columns=_COLUMNS):
+            if not counter.add(row):
+                raise FormatError(f"{shard.path}: a column that may not be null is")
+    return counter.stats()
 
 
-def _summaries(path: Path) -> Iterable[dict[str, Any]]:
-    for row in read_rows(path, "trajectories", columns=_COLUMNS):
-        if None in (row[name] for name in _REQUIRED) or row["agent"]["name"] is None:
-            raise FormatError(f"{path.name}: a column that may not be null is")
-        yield row
+class StatsCounter:
+    """Counts rows one by one."""
 
+    def __init__(self) -> None:
+        self._tallies: dict[tuple[str, str], _Tally] = {}
+        self._ends: Counter[str] = Counter()
 
-def _add(tally: _Tally, row: dict[str, Any]) -> None:
-    tally.episodes += 1
-    tally.reward += row["total_reward"]
-    tally.steps += row["num_steps"]
-    tally.transcripts.add(f"{row['world']}:{row['transcript']}")
-    if row["success"] is not None:
-        tally.judged += 1
-        tally.succeeded += row["success"]
+    def add(self, row: Mapping[str, Any]) -> bool:
+        """Count one row; False, and nothing counted, where a column that may not be null is."""
+        agent = row["agent"] and row["agent"]["name"]
+        if agent is None or any(row[name] is None for name in _REQUIRED):
+            return False
+        label = f"{row['suite']}/{row['name']}" if row["suite"] else row["env_id"]
+        tally = self._tallies.setdefault((label, agent), _Tally())
+        tally.episodes += 1
+        tally.rewards.append(row["total_reward"])
+        tally.steps += row["num_steps"]
+        tally.transcripts.add(f"{row['world']}:{row['transcript']}")
+        if row["success"] is not None:
+            tally.judged += 1
+            tally.succeeded += row["success"]
+        self._ends[row["end"]] += 1
+        return True
+
+    def stats(self) -> DatasetStats:
+        """The statistics of all rows so far."""
+        tallies = self._tallies
+        return DatasetStats(
+            num_rows=sum(tally.episodes for tally in tallies.values()),
+            num_steps=sum(tally.steps for tally in tallies.values()),
+            num_transcripts=len(set().union(*(tally.transcripts for tally in tallies.values()))),
+            ends=dict(sorted(self._ends.items())),
+            groups=tuple(_group(*key, tally) for key, tally in sorted(tallies.items())),
+        )
 
 
 def _group(world: str, agent: str, tally: _Tally) -> GroupStats:
@@ -105,6 +116,15 @@ def _group(world: str, agent: str, tally: _Tally) -> GroupStats:
         episodes=tally.episodes,
         transcripts=len(tally.transcripts),
         success_rate=tally.succeeded / tally.judged if tally.judged else None,
-        mean_reward=tally.reward / tally.episodes,
+        mean_reward=_mean(tally.rewards),
         mean_steps=tally.steps / tally.episodes,
     )
+
+
+def _mean(rewards: list[float]) -> float:
+    """Their correctly rounded sum over their number, whatever their order; not a number where a
+    reward is none."""
+    try:
+        return math.fsum(rewards) / len(rewards)
+    except (OverflowError, ValueError):
+        return math.nan

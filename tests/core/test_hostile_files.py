@@ -24,7 +24,8 @@ from crucible.dataset.card import render_card
 from crucible.dataset.files import file_sha256
 from crucible.dataset.folder import MANIFEST_PATH, read_manifest
 from crucible.dataset.schema import trajectory_schema
-from crucible.dataset.stats import DatasetStats
+from crucible.dataset.stats import DatasetStats, dataset_stats
+from crucible.errors import FormatError
 
 LONG = os.environ.get("CRUCIBLE_TEST_LONG") == "1"
 
@@ -49,8 +50,11 @@ def list_file(folder: Path, new: Path, *, rows: int) -> None:
     shard = replace(old, path=path, sha256=sha256, bytes=size, rows=rows)
     manifest = replace(manifest, shards=(*manifest.shards_of("worlds"), shard))
     (folder / MANIFEST_PATH).write_bytes(manifest.to_bytes())
-    card = render_card(manifest, DatasetStats(rows, 0, 0, {}, ()))
-    (folder / "README.md").write_text(card)
+    try:
+        stats = dataset_stats(folder, manifest.shards_of("trajectories"))
+    except FormatError:
+        stats = DatasetStats(rows, 0, 0, {}, ())
+    (folder / "README.md").write_text(render_card(manifest, stats))
 
 
 def write(folder: Path, table: pa.Table, **options: Any) -> None:

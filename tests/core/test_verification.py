@@ -142,6 +142,13 @@ FILES: dict[str, Callable[[Path], Any]] = {
     "card without YAML": lambda d: (d / "README.md").write_text("# Hello"),
     "card of another root": lambda d: replace_in(d / "README.md", "root: `", "root: `0"),
     "card that loads less": lambda d: replace_in(d / "README.md", "  default: true\n", ""),
+    "card with better figures": lambda d: replace_in(d / "README.md", "| 100% |", "| 99% |"),
+    "card with fewer planned": lambda d: replace_in(
+        d / "README.md", "Planned attempts: 5", "Planned attempts: 50"
+    ),
+    "card with one more row in its table": lambda d: replace_in(
+        d / "README.md", "|---|", "| x | y | 9 | 9 | 100% | 1.000 | 1.0 |\n|---|"
+    ),
     "card with a filter": lambda d: replace_in(
         d / "README.md", "  default: true\n", "  default: true\n  filters: [[seed, '>', 2]]\n"
     ),
