@@ -182,7 +182,7 @@ def judge(trajectory: Trajectory, result: Rerun, *, planned_steps: int | None = 
     if not mismatches:
         prefix = trajectory.end in RECORDERS_WORD
         return Judgement("reproduced", prefix=prefix, unbound=result.unbound)
-    if len(set(result.transcripts)) > 1:
+    if len({transcript.digest for transcript in result.transcripts}) > 1:
         return Judgement("unverifiable", "not deterministic here: two replays disagree")
     recorded = trajectory.provenance.get("toolchain")
     here = toolchain(environment_class(trajectory.world.env_id).toolchain_needs)

@@ -10,6 +10,7 @@ from crucible.canonical import canonical_text, first_difference
 from crucible.env import Environment
 from crucible.episodes import Transcript, rerun
 from crucible.errors import DivergenceError
+from crucible.fingerprints import float_bytes
 from crucible.trajectory import RECORDERS_WORD, Step, Trajectory, sum_rewards
 
 __all__ = ["Mismatch", "ReplayReport", "compare", "recomputed_mismatches", "replay"]
@@ -89,7 +90,7 @@ def compare(trajectory: Trajectory, transcript: Transcript) -> list[Mismatch]:
 
     What a file of crucible-rl 0.1 or 0.2 never recorded is not compared.
     """
-    return [*_replayed(trajectory, transcript), *recomputed_mismatches(trajectory)]
+    return [*_replayed_mismatches(trajectory, transcript), *recomputed_mismatches(trajectory)]
 
 
 def recomputed_mismatches(trajectory: Trajectory) -> Iterator[Mismatch]:
@@ -125,7 +126,19 @@ def _end_mismatches(trajectory: Trajectory) -> Iterator[Mismatch]:
         yield from _scalar(None, "num_steps", trajectory.num_steps, trajectory.max_steps)
 
 
-def _replayed(trajectory: Trajectory, transcript: Transcript) -> Iterator[Mismatch]:
+def _replayed_mismatches(trajectory: Trajectory, transcript: Transcript) -> list[Mismatch]:
+    """What the re-run does not confirm. The digests say whether anything differs, and the fields
+    what it is."""
+    if trajectory.file_version is not None:
+        return list(_field_mismatches(trajectory, transcript))
+    recorded, replayed = trajectory.transcript, transcript.digest
+    if recorded == replayed:
+        return list(_ending_mismatches(trajectory, transcript))
+    found = list(_field_mismatches(trajectory, transcript))
+    return found or [Mismatch(None, "transcript", "", recorded, replayed)]
+
+
+def _field_mismatches(trajectory: Trajectory, transcript: Transcript) -> Iterator[Mismatch]:
     legacy = trajectory.file_version is not None
     if not legacy:
         yield from _text(None, "reset_info", trajectory.reset_info_text, transcript.reset_info_text)
@@ -139,19 +152,22 @@ def _replayed(trajectory: Trajectory, transcript: Transcript) -> Iterator[Mismat
             return
         yield from _step(index, recorded, transcript.steps[index], digests=not legacy)
     final = trajectory.final_observation_text
-    failed = transcript.error is not None and trajectory.end != "error"
-    if failed:
-        yield Mismatch(None, "error", "", None, canonical_text(transcript.error))
-        return
-    if final is not None:
+    if final is not None and transcript.error is None:
         yield from _text(None, "final_observation", final, transcript.final_observation_text)
-    if not legacy and trajectory.end not in ("error", "timeout"):
+    yield from _ending_mismatches(trajectory, transcript)
+
+
+def _ending_mismatches(trajectory: Trajectory, transcript: Transcript) -> Iterator[Mismatch]:
+    legacy = trajectory.file_version is not None
+    if transcript.error is not None and trajectory.end != "error":
+        yield Mismatch(None, "error", "", None, canonical_text(transcript.error))
+    elif not legacy and trajectory.end not in ("error", "timeout"):
         yield from _scalar(None, "success", trajectory.success, transcript.success)
 
 
 def _step(index: int, recorded: Step, replayed: Step, *, digests: bool) -> Iterator[Mismatch]:
-    if recorded == replayed:
-        return
+    if recorded == replayed and float_bytes(recorded.reward) == float_bytes(replayed.reward):
+        return  # 0.0 and -0.0 are equal in Python, and two values here
     texts = ("observation", "info")
     for name in texts:
         pair = (getattr(side, f"{name}_text") for side in (recorded, replayed))

@@ -10,11 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from crucible.dataset.folder import read_manifest, read_worlds, write_dataset_files
+from crucible.dataset.card import CARD_PATH, render_card
+from crucible.dataset.folder import read_card, read_manifest, read_worlds
 from crucible.dataset.manifest import MANIFEST_PATH, Manifest, Shard
 from crucible.dataset.rows import read_rows
 from crucible.dataset.schema import trajectory_of, trajectory_schema
 from crucible.dataset.shards import ShardWriter
+from crucible.dataset.stats import StatsCounter
 
 Rows = list[dict[str, Any]]
 
@@ -82,8 +84,13 @@ def write_forged(folder: Path, manifest: Manifest, shards: list[Shard], *, rows:
     worlds: dict[str, int] = {}
     for row in rows:
         worlds[row["world"]] = worlds.get(row["world"], 0) + 1
-    (folder / MANIFEST_PATH).unlink()
-    write_dataset_files(folder, replace(manifest, shards=tuple(shards), worlds=worlds))
+    manifest = replace(manifest, shards=tuple(shards), worlds=worlds)
+    (folder / MANIFEST_PATH).write_bytes(manifest.to_bytes())
+    counter = StatsCounter()
+    for row in rows:
+        counter.add(row)
+    previous = read_card(folder)
+    (folder / CARD_PATH).write_text(render_card(manifest, counter.stats(), previous=previous))
 
 
 def rows_of(folder: Path, shard: Shard) -> Rows:
