@@ -11,6 +11,7 @@ from crucible.cli.console import JsonOption, print_json, print_line, print_table
 from crucible.cli.targets import RevisionOption
 
 if TYPE_CHECKING:
+    from crucible.dataset.manifest import Manifest
     from crucible.dataset.stats import DatasetStats
     from crucible.trajectory import Trajectory
 
@@ -104,7 +105,26 @@ def _show_dataset(path: Path, *, as_json: bool) -> None:
             f"{recording.errored} with an error, {recording.withheld} withheld"
         )
     _print_groups(figures)
+    _print_reports(path, manifest)
     print_line("as recorded; crucible verify re-runs every episode")
+
+
+def _print_reports(path: Path, manifest: Manifest) -> None:
+    """The reports that lie in the dataset, as what they are: somebody's word."""
+    from crucible.errors import FormatError
+    from crucible.reports import read_report, reports_in
+
+    for file in reports_in(path):
+        try:
+            body = read_report(file)
+        except FormatError as error:
+            print_line(f"report {error}")
+            continue
+        of = "" if body["root"] == manifest.root else ", of another root than this one"
+        print_line(
+            f"report {file.name}: {body['counts']['reproduced']} of {body['rows']} rows "
+            f"reproduced{of} (its author's word)"
+        )
 
 
 def _show_trajectory(trajectory: Trajectory, *, as_json: bool) -> None:

@@ -34,7 +34,7 @@ def mutations_of(row: Row, other: Row) -> Iterator[Mutation]:
     left out."""
     for field in CLAIMS:
         for kind, changed in _edits(field, row, other):
-            if changed != row:
+            if repr(changed) != repr(row):  # 1 and True are equal, and so are 0.0 and -0.0
                 yield Mutation(field, kind, changed)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from crucible.replaying import Mismatch
 
-__all__ = ["Finding", "Status", "Verdict", "VerificationReport"]
+__all__ = ["STATUSES", "Finding", "Status", "Verdict", "VerificationReport"]
 
 Status = str
 STATUSES = ("reproduced", "diverged", "tampered", "unverifiable", "refused")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crucible.dataset.manifest import MANIFEST_PATH
-from crucible.dataset.rows import PLAIN_ENCODINGS, check_group, open_parquet, rows_of
+from crucible.dataset.rows import PLAIN_ENCODINGS, open_parquet, rows_of
 from crucible.dataset.schema import schema_of
 from crucible.errors import FormatError
 
@@ -72,15 +72,14 @@ def read_loose_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
             or a row is too large.
     """
     names = schema_of(config).names
-    with open_parquet(path) as (_, file):
+    with open_parquet(path, encodings=_ENCODINGS) as (file, _):
         texts = _text_paths(file.schema_arrow)
-    with open_parquet(path, read_dictionary=texts) as (raw, file):
+    with open_parquet(path, encodings=_ENCODINGS, read_dictionary=texts) as (file, num_groups):
         for field in schema_of(config):
             index = file.schema_arrow.get_all_field_indices(field.name)
             if len(index) != 1 or not _same(file.schema_arrow.field(index[0]).type, field.type):
                 raise FormatError(f"{path.name}: column {field.name} is not of type {field.type}")
-        for index in range(file.num_row_groups):
-            check_group(raw, file.metadata.row_group(index), path.name, encodings=_ENCODINGS)
+        for index in range(num_groups):
             for batch in file.iter_batches(
                 batch_size=BATCH_ROWS, row_groups=[index], columns=names
             ):
@@ -100,7 +99,7 @@ def _parquet_files(folder: Path) -> Iterator[Path]:
 
 def _column_names(path: Path) -> set[str]:
     try:
-        with open_parquet(path) as (_, file):
+        with open_parquet(path, encodings=_ENCODINGS) as (file, _):
             return set(file.schema_arrow.names)
     except FormatError:
         return set()

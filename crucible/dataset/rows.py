@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from crucible.dataset.files import is_regular
-from crucible.dataset.pages import pages_of
+from crucible.dataset.pages import Chunk, pages_of, row_groups_of
 from crucible.dataset.schema import schema_of
 from crucible.errors import FormatError
 
@@ -17,9 +16,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-__all__ = ["PLAIN_ENCODINGS", "check_group", "open_parquet", "read_rows", "rows_of"]
+__all__ = ["PLAIN_ENCODINGS", "open_parquet", "read_rows", "rows_of"]
 
-MAX_FOOTER_BYTES = 32 * 1024 * 1024
 MAX_GROUP_BYTES = 128 * 1024 * 1024
 MAX_GROUP_VALUES = 1 << 21
 MAX_STEPS = 100_000
@@ -38,12 +36,10 @@ def read_rows(
         FormatError: if the file is not Parquet, has another schema, or holds more in a row or row
             group than format 1 allows.
     """
-    with open_parquet(path) as (raw, file):
+    with open_parquet(path, encodings=PLAIN_ENCODINGS) as (file, num_groups):
         if not file.schema_arrow.equals(schema_of(config), check_metadata=True):
             raise FormatError(f"{path.name}: the columns are not those of {config}")
-        for index in range(file.num_row_groups):
-            group = file.metadata.row_group(index)
-            check_group(raw, group, path.name, encodings=PLAIN_ENCODINGS)
+        for index in range(num_groups):
             for batch in file.iter_batches(
                 batch_size=BATCH_ROWS, row_groups=[index], columns=columns
             ):
@@ -51,11 +47,17 @@ def read_rows(
 
 
 @contextmanager
-def open_parquet(path: Path, **options: Any) -> Iterator[tuple[BinaryIO, pq.ParquetFile]]:
-    """The bytes of a file and its reader; whatever goes wrong inside is a malformed file.
+def open_parquet(
+    path: Path, *, encodings: frozenset[int], **options: Any
+) -> Iterator[tuple[pq.ParquetFile, int]]:
+    """The reader of a file that was measured, and its number of row groups; whatever goes wrong
+    inside is a malformed file.
+
+    In the encodings of :data:`PLAIN_ENCODINGS` values are as large as they are decoded.
 
     Raises:
-        FormatError: if the file is not Parquet, or cannot be decoded.
+        FormatError: if the file is not Parquet, cannot be decoded, needs more than a row group may
+            hold, or has another encoding than ``encodings``.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -64,39 +66,32 @@ def open_parquet(path: Path, **options: Any) -> Iterator[tuple[BinaryIO, pq.Parq
         raise FormatError(f"{path.name} is not an ordinary file")
     try:
         with path.open("rb") as raw:
-            _check_footer(raw, path.name)
-            with pq.ParquetFile(path, **options) as file:
-                yield raw, file
+            groups = row_groups_of(raw)
+            for group in groups:
+                _check_group(raw, group, encodings)
+            with pq.ParquetFile(raw, **options) as file:
+                if file.num_row_groups != len(groups):
+                    raise FormatError("its footer is read in two ways")
+                yield file, len(groups)
+    except FormatError as error:
+        raise FormatError(f"{path.name} cannot be read as Parquet: {error}") from None
     except (pa.ArrowException, OSError, UnicodeDecodeError, ValueError) as error:
         raise FormatError(f"{path.name} cannot be read as Parquet: {error}") from None
 
 
-def check_group(
-    raw: BinaryIO, group: pq.RowGroupMetaData, name: str, *, encodings: frozenset[int]
-) -> None:
-    """Refuse a row group before it is decoded, if it would be larger than it may be.
-
-    In the encodings of :data:`PLAIN_ENCODINGS` values are as large as they are decoded.
-
-    Raises:
-        FormatError: if its pages hold more bytes or values than format 1 allows, or have another
-            encoding than ``encodings``.
-    """
+def _check_group(raw: BinaryIO, group: list[Chunk], encodings: frozenset[int]) -> None:
+    """Refuse a row group before it is decoded, if it would be larger than it may be."""
     total = 0
-    for index in range(group.num_columns):
-        chunk = group.column(index)
-        start = chunk.data_page_offset
-        if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
-            start = chunk.dictionary_page_offset
+    for chunk in group:
         values = 0
-        for page in pages_of(raw, start=start, length=chunk.total_compressed_size):
+        for page in pages_of(raw, chunk):
             total += page.uncompressed
             values += page.values
             if page.encoding not in encodings:
-                raise FormatError(f"{name}: column {chunk.path_in_schema} is not in plain encoding")
+                raise FormatError(f"column {chunk.column} is not in plain encoding")
             if total > MAX_GROUP_BYTES or values > MAX_GROUP_VALUES:
                 raise FormatError(
-                    f"{name}: column {chunk.path_in_schema} needs more than a row group may hold "
+                    f"column {chunk.column} needs more than a row group may hold "
                     f"({MAX_GROUP_BYTES} bytes, {MAX_GROUP_VALUES} values)"
                 )
 
@@ -121,13 +116,3 @@ def rows_of(batch: pa.RecordBatch, name: str) -> Iterator[dict[str, Any]]:
         return
     for index in range(batch.num_rows):
         yield from batch.slice(index, 1).to_pylist()
-
-
-def _check_footer(raw: BinaryIO, name: str) -> None:
-    size = raw.seek(0, os.SEEK_END)
-    if size < 12:
-        raise FormatError(f"{name} cannot be read as Parquet: it has {size} bytes")
-    raw.seek(size - 8)
-    footer = int.from_bytes(raw.read(4), "little")
-    if footer > min(MAX_FOOTER_BYTES, size - 12):
-        raise FormatError(f"{name} cannot be read as Parquet: its footer states {footer} bytes")

@@ -16,9 +16,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tampering import data_path, flip_byte
+from tampering import data_path, flip_byte, forge_rows
 from walking import RecordWalks
 
+from crucible.claims import CLAIMS, RECORDED_ONLY
 from crucible.cli import main
 from crucible.dataset.card import render_card
 from crucible.dataset.files import file_sha256
@@ -197,6 +198,53 @@ def test_a_random_flipped_bit_in_a_bound_file_is_reported(
     code, err = run("verify", str(folder), "--workers", "1")
     assert code in (1, 2)
     assert "a bug in Crucible" not in err
+
+
+@pytest.mark.parametrize("seed", range(500 if LONG else 30))
+def test_a_random_edit_with_every_hash_made_to_fit_is_reported(
+    record_walks: RecordWalks, seed: int
+) -> None:
+    """Except in what is recorded-only, and where an honest re-run gives the edited record."""
+    folder = record_walks(seeds=(range(3),), attempts=2)
+    choice = random.Random(seed)
+    rows = pq.read_table(data_path(folder)).to_pylist()
+    index = choice.randrange(6)
+    field, edited = randomly_edited(rows[index], choice)
+    fits = field not in ("fingerprint", "transcript", "num_steps")
+    try:
+        forge_rows(folder, lambda rows: rows.__setitem__(index, edited), refingerprint=fits)
+    except FormatError:
+        forge_rows(folder, lambda rows: rows.__setitem__(index, edited), refingerprint=False)
+    code, err = run("verify", str(folder), "--workers", "1")
+    assert "a bug in Crucible" not in err
+    if CLAIMS[field] != RECORDED_ONLY and field not in ("seed", "steps.action"):
+        assert code in (1, 2, 3), field
+
+
+def randomly_edited(row: dict[str, Any], choice: random.Random) -> tuple[str, dict[str, Any]]:
+    """One leaf of the row changed somewhere: the leaf's name, and the row."""
+    field = choice.choice(sorted(set(CLAIMS) - {"steps"}))
+    edited = copy.deepcopy(row)
+    parent, _, name = field.rpartition(".")
+    place: Any = edited[parent] if parent else edited
+    if parent == "steps":
+        place = choice.choice(place)
+    old = place[name]
+    while repr(place[name]) == repr(old):
+        match old:
+            case None:
+                place[name] = True if name == "success" else '"x"'
+            case bool():
+                place[name] = choice.choice([None, not old]) if name == "success" else not old
+            case int():
+                place[name] = choice.randrange(-3, 9)
+            case float():
+                place[name] = choice.choice([0.0, -0.0, old + 1e-12, -old, choice.gauss(0, 1e6)])
+            case _:
+                at = choice.randrange(len(old) + 1)
+                insert = choice.choice(["", "0", '"', " ", "\u0430", "{", "1e"])
+                place[name] = old[:at] + insert + old[at + choice.randrange(3) :]
+    return field, edited
 
 
 @pytest.mark.parametrize("kind", ["pipe", "2 GB", "folder"])

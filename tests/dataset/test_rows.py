@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 from tampering import data_path
 from walking import RecordWalks
 
-from crucible.dataset.pages import MAX_HEADER_BYTES, pages_of
+from crucible.dataset.pages import MAX_HEADER_BYTES, Chunk, pages_of, row_groups_of
 from crucible.dataset.rows import read_rows
 from crucible.dataset.schema import trajectory_schema
 from crucible.errors import FormatError
@@ -27,15 +30,28 @@ def test_pages_are_those_that_the_writer_wrote(record_walks: RecordWalks) -> Non
     path = data_path(record_walks(seeds=(range(50),)))
     group = pq.read_metadata(path).row_group(0)
     with path.open("rb") as file:
-        for index in range(group.num_columns):
-            chunk = group.column(index)
-            start, length = chunk.data_page_offset, chunk.total_compressed_size
-            pages = list(pages_of(file, start=start, length=length))
-            assert sum(page.values for page in pages) == chunk.num_values
-            assert 0 < sum(page.uncompressed for page in pages) <= chunk.total_uncompressed_size
+        (chunks,) = row_groups_of(file)
+        assert len(chunks) == group.num_columns
+        for index, chunk in enumerate(chunks):
+            expected = group.column(index)
+            assert chunk.column == expected.path_in_schema
+            pages = list(pages_of(file, chunk))
+            assert sum(page.values for page in pages) == expected.num_values
+            uncompressed = sum(page.uncompressed for page in pages)
+            assert 0 < uncompressed <= expected.total_uncompressed_size
             assert {page.encoding for page in pages} <= {0, 3}
             with pytest.raises(FormatError):
-                list(pages_of(file, start=start, length=length - 1))
+                list(pages_of(file, replace(chunk, length=chunk.length - 1)))
+
+
+def test_a_dictionary_is_found_where_it_is(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": ["a", "b"] * 500}), tmp_path / "x")
+    with (tmp_path / "x").open("rb") as file:
+        ((chunk,),) = row_groups_of(file)
+        first, *others = pages_of(file, chunk)
+    assert first.is_dictionary and first.values == 2
+    assert others and not any(page.is_dictionary for page in others)
+    assert {page.encoding for page in others} == {8}
 
 
 def varint(number: int, *, width: int) -> bytes:
@@ -107,4 +123,27 @@ def test_a_malformed_header_is_refused(tmp_path: Path, header: bytes) -> None:
     path = tmp_path / "x"
     path.write_bytes(header)
     with path.open("rb") as file, pytest.raises(FormatError):
-        list(pages_of(file, start=0, length=len(header) or 1))
+        list(pages_of(file, Chunk("x", 0, len(header) or 1)))
+    footer = header + len(header).to_bytes(4, "little") + b"PAR1"
+    path.write_bytes(b"PAR1" + footer)
+    with path.open("rb") as file, pytest.raises(FormatError):
+        row_groups_of(file)
+
+
+def test_statistics_that_contradict_the_schema_do_not_end_the_process(
+    record_walks: RecordWalks, tmp_path: Path
+) -> None:
+    """pyarrow aborts where it is asked for the metadata of such a column."""
+    honest = data_path(record_walks()).read_bytes()
+    length = int.from_bytes(honest[-8:-4], "little")
+    footer = honest[-8 - length : -8]
+    two_levels = footer.index(b"\x19\x26")
+    one_level = footer[:two_levels] + b"\x19\x16" + footer[two_levels + 3 :]
+    tail = len(one_level).to_bytes(4, "little") + b"PAR1"
+    path = tmp_path / "x"
+    path.write_bytes(honest[: -8 - length] + one_level + tail)
+    code = "from pathlib import Path; from crucible.dataset.rows import read_rows;"
+    code += f"list(read_rows(Path({str(path)!r}), 'trajectories'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "FormatError: x cannot be read as Parquet: Definition level" in done.stderr
