@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import json
 import math
 from collections.abc import Mapping
@@ -16,13 +17,14 @@ from typing import Any
 
 import orjson
 
-from crucible.errors import TextError, ValueRefusedError
+from crucible.errors import IntegrityError, TextError, ValueRefusedError
 
 __all__ = [
     "MAX_DEPTH",
     "MAX_TEXT_BYTES",
     "Difference",
     "canonical_text",
+    "check_encoder",
     "check_text",
     "first_difference",
     "parse_json",
@@ -40,6 +42,27 @@ _OPTIONS = (
     | orjson.OPT_PASSTHROUGH_DATETIME
 )
 _ARRAY_ITEM_BYTES = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}
+
+
+_VECTORS: list[tuple[Any, str]] = [
+    (-0.0, "-0.0"),
+    (1e15, "1000000000000000.0"),
+    (1e16, "1e+16"),
+    (1e-5, "0.00001"),
+    (1.5e-6, "1.5e-6"),
+    (1e-7, "1e-7"),
+    (5e-324, "5e-324"),
+    (1 / 3, "0.3333333333333333"),
+    (1.7976931348623157e308, "1.7976931348623157e+308"),
+    (2**53 + 1, "9007199254740993"),
+    (2**64 - 1, "18446744073709551615"),
+    (-(2**63), "-9223372036854775808"),
+    ('\x00\x1f\x7f\n"\\/\u2028', '"\\u0000\\u001f\x7f\\n\\"\\\\/\u2028"'),
+    ({"\U0001f600": 1, "\uffff": 2}, '{"\uffff":2,"\U0001f600":1}'),
+    ({"b": [], "a": {}, "": None}, '{"":null,"a":{},"b":[]}'),
+    ([True, "42", '{"a":1}'], '[true,"42","{\\"a\\":1}"]'),
+    ({"$x": b"\x00"}, '{"$$x":{"$bytes":"AA=="}}'),
+]
 
 
 def canonical_text(value: Any) -> str:
@@ -82,6 +105,21 @@ def check_text(text: str) -> None:
     _raw(text)
     if '"$' in text or text.count("[") + text.count("{") > MAX_DEPTH:
         parse_text(text)
+
+
+@functools.cache
+def check_encoder() -> None:
+    """Nothing, if the installed encoder writes every branch of the form as format 1 has it.
+
+    Raises:
+        IntegrityError: if it does not: every digest that it gives would be of other bytes.
+    """
+    for value, text in _VECTORS:
+        if canonical_text(value) != text or canonical_text(parse_text(text)) != text:
+            raise IntegrityError(
+                f"orjson {orjson.__version__} writes {value!r} not as {text}: format 1 cannot be "
+                "written or checked with it"
+            )
 
 
 def parse_json(text: str) -> Any:
@@ -294,7 +332,10 @@ def _decoded_array(body: Any) -> Any:
         raise TextError(
             f"a tagged array of shape {shape} and dtype {dtype} holds {len(data)} bytes"
         )
-    return np.frombuffer(data, dtype=dtype).reshape(shape).copy()
+    try:
+        return np.frombuffer(data, dtype=dtype).reshape(shape).copy()
+    except (OverflowError, ValueError) as error:
+        raise TextError(f"a tagged array has shape {shape!r:.80} ({error})") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

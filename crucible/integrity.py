@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from crucible.canonical import check_encoder
 from crucible.dataset.card import CARD_PATH, check_card, check_figures
 from crucible.dataset.files import file_sha256, is_regular
 from crucible.dataset.folder import (
@@ -81,6 +82,7 @@ def open_for_verify(folder: Path) -> Reading:
         TargetNotFoundError: if there is no dataset, and no Parquet file with trajectories either.
         FormatError: if the manifest cannot be read at all.
     """
+    check_encoder()
     if not is_dataset(folder):
         return _open_loose(folder)
     manifest = read_manifest(folder)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from crucible.agent_specs import check_agent_spec, make_agent
+from crucible.canonical import check_encoder
 from crucible.dataset.folder import MANIFEST_PATH, read_manifest, write_dataset_files
 from crucible.dataset.manifest import Manifest, Recording, Shard
 from crucible.dataset.schema import row_of
@@ -120,6 +121,7 @@ def record_plan(
         UsageError: if ``out`` holds something that is not a dataset.
         UnfinishedError: if ``out`` holds a recording that was interrupted.
     """
+    check_encoder()
     with folder_lock(out):
         previous = _previous_manifest(out)
         recording = Recording(secrets.token_hex(16), plan.to_dict(), plan.num_episodes, 0, 0)

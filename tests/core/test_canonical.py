@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crucible import canonical
 from crucible.canonical import (
     MAX_DEPTH,
     MAX_TEXT_BYTES,
@@ -19,7 +20,7 @@ from crucible.canonical import (
     parse_json,
     parse_text,
 )
-from crucible.errors import TextError, ValueRefusedError
+from crucible.errors import IntegrityError, TextError, ValueRefusedError
 
 
 class Digit(IntEnum):
@@ -228,3 +229,22 @@ def test_foreign_json_is_read_strictly(text: str) -> None:
 
 def test_foreign_json_may_have_any_spacing_and_no_tags() -> None:
     assert parse_json(' {"b": 1.50, "$bytes": "x"} ') == {"b": 1.5, "$bytes": "x"}
+
+
+def test_an_encoder_that_writes_otherwise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    canonical.check_encoder.cache_clear()
+    canonical.check_encoder()
+    canonical.check_encoder.cache_clear()
+    real = canonical.orjson.dumps
+    monkeypatch.setattr(
+        canonical.orjson, "dumps", lambda *a, **k: real(*a, **k).replace(b"e+16", b"e16")
+    )
+    with pytest.raises(IntegrityError, match="1e16"):
+        canonical.check_encoder()
+    canonical.check_encoder.cache_clear()
+
+
+@pytest.mark.parametrize("shape", ["[18446744073709551615,0]", "[9223372036854775807,0]"])
+def test_an_array_of_an_impossible_shape_is_refused(shape: str) -> None:
+    with pytest.raises(TextError):
+        parse_text('{"$ndarray":{"data":"","dtype":"<f8","shape":%s}}' % shape)
