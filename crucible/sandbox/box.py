@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import selectors
 import signal
@@ -15,6 +16,7 @@ from pathlib import Path
 from crucible.errors import SandboxUnavailableError
 from crucible.sandbox.policy import SandboxPolicy
 from crucible.sandbox.runtime import SITE, pytest_paths
+from crucible.sandbox.seccomp import filter_program
 from crucible.sandbox.workspace import DROPPED_ID, Workspace
 
 __all__ = ["HOME", "BoxResult", "run_in_box"]
@@ -73,6 +75,7 @@ def run_in_box(
     """
     policy = policy or workspace.policy
     status_read, status_write = os.pipe()
+    filter_read = _filled_pipe(filter_program())
     with os.fdopen(status_read, "rb") as status:
         try:
             process = subprocess.Popen(
@@ -80,13 +83,19 @@ def run_in_box(
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                pass_fds=(status_write,),
+                pass_fds=(status_write, filter_read),
                 cwd="/",
                 env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
             )
+        except OSError as error:
+            if error.errno != errno.E2BIG:
+                raise
+            return BoxResult(126, b"", b"Argument list too long\n")
         finally:
             os.close(status_write)
-        options = ["--info-fd", str(status_write), *_options(workspace, with_pytest=with_pytest)]
+            os.close(filter_read)
+        options = ["--info-fd", str(status_write), "--seccomp", str(filter_read)]
+        options += _options(workspace, with_pytest=with_pytest)
         try:
             _send(process, options)
             result = _collect(process, policy)
@@ -98,6 +107,14 @@ def run_in_box(
             reason = result.stderr.decode("utf-8", "replace").strip()
             raise SandboxUnavailableError(f"bubblewrap cannot make a box here: {reason}")
     return result
+
+
+def _filled_pipe(data: bytes) -> int:
+    """The reading end of a pipe that holds ``data``, which is smaller than any pipe."""
+    read, write = os.pipe()
+    with os.fdopen(write, "wb") as file:
+        file.write(data)
+    return read
 
 
 def _send(process: subprocess.Popen[bytes], options: Sequence[str]) -> None:

@@ -28,6 +28,7 @@ touch /etc/canary 2>/dev/null && echo "/etc can be written"
 count=0; for p in /proc/[0-9]*; do count=$((count + 1)); done
 [ "$count" -lt 8 ] || echo "the host's processes can be seen"
 [ "$(ulimit -u)" -le 64 ] || echo "the number of processes is not limited"
+grep -q "^Seccomp:.2" /proc/self/status || echo "system calls are not filtered"
 echo done
 """
 
