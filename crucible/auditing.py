@@ -22,9 +22,11 @@ from crucible.dataset.schema import trajectory_of, trajectory_schema
 from crucible.dataset.shards import ShardWriter
 from crucible.dataset.stats import StatsCounter
 from crucible.errors import CrucibleError, PolicyError
+from crucible.judging import rerun_jobs
 from crucible.mutations import Mutation, mutations_of
 from crucible.verdicts import VerificationReport
-from crucible.verification import verify_dataset
+from crucible.verification import Shared, verify_dataset
+from crucible.workers import WorkerCrew
 from crucible.worlds import World
 
 __all__ = ["AuditReport", "FieldAudit", "audit_dataset"]
@@ -114,19 +116,15 @@ def audit_dataset(
     limits = {recording.id: recording.plan["max_steps"] for recording in manifest.recordings}
     fields = {name: FieldAudit(label) for name, label in CLAIMS.items()}
     num_edits = 0
-    for row, other in pairs:
-        with tempfile.TemporaryDirectory(prefix="crucible-audit-") as temporary:
-            limit = limits.get(row["recording"])
-            bench = _Bench(Path(temporary), row, worlds[row["world"]], max_steps=limit)
-            for mutation in mutations_of(bench.row, other):
-                audit = fields[mutation.field]
-                audit.left[bench.caught_with_hashes_left(mutation)] += 1
-                check = bench.caught_with_hashes_recomputed(mutation)
-                audit.recomputed[check] += 1
-                if check in ("equivalent", "nothing") and audit.example is None:
-                    audit.example = f"{mutation.kind}, seed {row['seed']}"
-                num_edits += 1
-                on_edit()
+    with WorkerCrew(rerun_jobs) as crew:
+        for row, other in pairs:
+            limit, world = limits.get(row["recording"]), worlds[row["world"]]
+            with tempfile.TemporaryDirectory(prefix="crucible-audit-") as temporary:
+                bench = _Bench(Path(temporary), row, world, max_steps=limit, crew=crew)
+                for mutation in mutations_of(bench.row, other):
+                    bench.audit(mutation, fields[mutation.field])
+                    num_edits += 1
+                    on_edit()
     return AuditReport(len(pairs), num_edits, fields)
 
 
@@ -142,19 +140,29 @@ def _sample(folder: Path, manifest: Manifest, count: int, seed: int) -> list[tup
 class _Bench:
     """A dataset of one row that is edited again and again."""
 
-    def __init__(self, folder: Path, row: Row, world: World, *, max_steps: int | None) -> None:
+    def __init__(
+        self, folder: Path, row: Row, world: World, *, max_steps: int | None, crew: WorkerCrew
+    ) -> None:
         self._folder, self._world = folder, world
         self.row, self._recording = _alone(row, world, max_steps)
         self._honest = folder / "honest"
-        self._anchors = Anchors(also_recorded=[world.digest])
+        self._shared = Shared(Anchors(also_recorded=[world.digest]), crew)
         _write(self._honest, self.row, world, self._recording)
-        report = verify_dataset(self._honest, workers=1, anchors=self._anchors)
+        report = verify_dataset(self._honest, workers=1, shared=self._shared)
         if not report.ok:
             reason = report.verdicts[0].reason if report.verdicts else report.findings[0].what
             raise PolicyError(
                 f"row {row['fingerprint'][:16]} does not verify as it is ({reason or 'diverged'}): "
                 "an audit needs an honest dataset"
             )
+
+    def audit(self, mutation: Mutation, audit: FieldAudit) -> None:
+        """Count which checks catch the edit."""
+        audit.left[self.caught_with_hashes_left(mutation)] += 1
+        check = self.caught_with_hashes_recomputed(mutation)
+        audit.recomputed[check] += 1
+        if check in ("equivalent", "nothing") and audit.example is None:
+            audit.example = f"{mutation.kind}, seed {self.row['seed']}"
 
     def caught_with_hashes_left(self, mutation: Mutation) -> str:
         """The strongest check that names the edit in the shard; its bytes give it away at least."""
@@ -185,7 +193,7 @@ class _Bench:
 
     def _verified(self, folder: Path) -> VerificationReport | CrucibleError:
         try:
-            return verify_dataset(folder, workers=1, anchors=self._anchors)
+            return verify_dataset(folder, workers=1, shared=self._shared)
         except CrucibleError as error:
             return error
 

@@ -73,6 +73,8 @@ class Environment(ABC):
     """Components (``crucible.toolchain``) that outputs depend on, such as ``sqlite``."""
     needs_sandbox: ClassVar[bool] = False
     """True where stepping runs commands, which are run in isolation only."""
+    runs_code: ClassVar[bool] = True
+    """False where stepping runs neither commands nor SQL nor other code of an action."""
     kwargs_schema: ClassVar[JSON | None] = None
     """The JSON schema of ``kwargs``; None accepts anything the constructor accepts."""
     system_prompt: ClassVar[str | None] = None

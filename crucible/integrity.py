@@ -27,8 +27,10 @@ from crucible.dataset.schema import trajectory_of
 from crucible.dataset.stats import StatsCounter
 from crucible.errors import FormatError, IntegrityError, TargetNotFoundError
 from crucible.fingerprints import leaf_hash
+from crucible.isolation import Placement, placement_of
 from crucible.judging import Judgement
 from crucible.merkle import merkle_root
+from crucible.state import recorded_roots
 from crucible.trajectory import Trajectory
 from crucible.verdicts import Finding
 from crucible.worlds import World, world_lie
@@ -38,13 +40,14 @@ __all__ = ["Reading", "Row", "check_counts", "open_for_verify", "read_all"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row as it was read: its trajectory, or why it has none."""
+    """A row as it was read: its trajectory, or why it has none; and where it may be re-run."""
 
     index: int
     columns: dict[str, Any]
     trajectory: Trajectory | None
     problem: Judgement | None
     transcript: str | None = None
+    placement: Placement = field(default_factory=Placement)
 
 
 @dataclass(slots=True)
@@ -60,6 +63,8 @@ class Reading:
     transcripts: set[str] = field(default_factory=set)
     keys: Counter[tuple[str, str, int, int]] = field(default_factory=Counter)
     errored: Counter[str] = field(default_factory=Counter)
+    is_own: bool = False
+    placements: dict[tuple[str, bool], Placement] = field(default_factory=dict)
     stats: StatsCounter = field(default_factory=StatsCounter)
     card: str | None = None
     num_rows: int = 0
@@ -69,6 +74,13 @@ class Reading:
         """Recording → the ``max_steps`` of its plan."""
         recordings = self.manifest.recordings if self.manifest else ()
         return {entry.id: entry.plan["max_steps"] for entry in recordings}
+
+    def placement(self, world: World, *, is_own: bool) -> Placement:
+        """Where an episode of ``world`` is re-run."""
+        key = (world.digest, is_own)
+        if key not in self.placements:
+            self.placements[key] = placement_of(world, is_own=is_own)
+        return self.placements[key]
 
     def find(self, where: str, what: str) -> None:
         """Note something that does not agree."""
@@ -86,7 +98,7 @@ def open_for_verify(folder: Path) -> Reading:
     if not is_dataset(folder):
         return _open_loose(folder)
     manifest = read_manifest(folder)
-    reading = Reading(folder, manifest)
+    reading = Reading(folder, manifest, is_own=manifest.root in recorded_roots())
     _check_files(reading, manifest)
     return reading
 
@@ -213,7 +225,8 @@ def _read_row(
     if lie is None and shard is not None and not intact:
         lie = f"{shard.path} is not the file that the manifest lists"
     tampered = Judgement("tampered", lie) if lie else None
-    return Row(index, columns, trajectory, tampered, transcript)
+    placement = reading.placement(world, is_own=reading.is_own and tampered is None)
+    return Row(index, columns, trajectory, tampered, transcript, placement)
 
 
 def _lie_in(

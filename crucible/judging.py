@@ -39,6 +39,7 @@ class RerunJob:
     ``transcript`` is the recorded transcript digest: where a run gives another one, the worker
     runs once more, so that the parent has two independent replays to decide with. ``chat`` is the
     record itself where it has messages, which only the environment can bind to the steps.
+    ``boxed`` says that the worker itself must run in a box.
     """
 
     world: World
@@ -46,14 +47,17 @@ class RerunJob:
     action_texts: tuple[str, ...]
     transcript: str
     chat: Trajectory | None = None
+    boxed: bool = False
 
     @classmethod
-    def of(cls, trajectory: Trajectory, transcript: str | None = None) -> RerunJob:
+    def of(
+        cls, trajectory: Trajectory, transcript: str | None = None, *, boxed: bool = False
+    ) -> RerunJob:
         """The job that re-runs ``trajectory``; ``transcript`` is its digest where it is known."""
         actions = tuple(step.action_text for step in trajectory.steps)
         chat = None if trajectory.messages_text is None else trajectory
         digest = transcript or trajectory.transcript
-        return cls(trajectory.world, trajectory.seed, actions, digest, chat)
+        return cls(trajectory.world, trajectory.seed, actions, digest, chat, boxed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from crucible.dataset.shards import ShardWriter
 from crucible.env_pool import EnvironmentPool
 from crucible.errors import UsageError
 from crucible.rollouts import DEFAULT_MAX_STEPS, rollout_in
-from crucible.state import folder_lock, remember_worlds
+from crucible.state import folder_lock, remember_root, remember_worlds
 from crucible.suites import load_suite
 from crucible.toolchain import toolchain
 from crucible.version import __version__
@@ -133,6 +133,7 @@ def record_plan(
             recording, recorded=plan.num_episodes, errored=counts.pop("errored"), interrupted=0
         )
         manifest = _merged(previous, shards, recording, counts)
+        remember_root(manifest.root)
         write_dataset_files(out, manifest)
         return RecordingSummary(manifest, recording)
 

@@ -52,6 +52,7 @@ _VERDICT = _object(
     prefix={"type": "boolean"},
     anchor=_MAYBE_TEXT,
     messages=_MAYBE_TEXT,
+    sandbox=_MAYBE_TEXT,
 )
 _REPORT = _object(
     format={"type": "integer", "enum": [1]},

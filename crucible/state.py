@@ -1,4 +1,5 @@
-"""What Crucible keeps for this user, outside every dataset: locks and the worlds recorded here."""
+"""What Crucible keeps for this user, outside every dataset: locks, and the worlds and roots
+recorded here."""
 
 from __future__ import annotations
 
@@ -11,7 +12,14 @@ from pathlib import Path
 
 from crucible.errors import UsageError
 
-__all__ = ["folder_lock", "recorded_worlds", "remember_worlds", "state_folder"]
+__all__ = [
+    "folder_lock",
+    "recorded_roots",
+    "recorded_worlds",
+    "remember_root",
+    "remember_worlds",
+    "state_folder",
+]
 
 
 def state_folder() -> Path:
@@ -40,18 +48,35 @@ def folder_lock(folder: Path) -> Iterator[None]:
         yield
 
 
+def recorded_roots() -> frozenset[str]:
+    """The roots of the datasets that this user has written by recording."""
+    return _lines("recorded-roots")
+
+
+def remember_root(root: str) -> None:
+    """Add a root to those of datasets that were written here."""
+    _append("recorded-roots", [root])
+
+
 def recorded_worlds() -> frozenset[str]:
     """The digests of the worlds that this user has recorded in."""
-    try:
-        lines = (state_folder() / "recorded-worlds").read_text(encoding="ascii").split()
-    except (FileNotFoundError, UnicodeDecodeError):
-        return frozenset()
-    return frozenset(lines)
+    return _lines("recorded-worlds")
 
 
 def remember_worlds(digests: Iterable[str]) -> None:
     """Add worlds to those recorded here."""
-    new = sorted(set(digests) - recorded_worlds())
+    _append("recorded-worlds", digests)
+
+
+def _lines(name: str) -> frozenset[str]:
+    try:
+        return frozenset((state_folder() / name).read_text(encoding="ascii").split())
+    except (FileNotFoundError, UnicodeDecodeError):
+        return frozenset()
+
+
+def _append(name: str, lines: Iterable[str]) -> None:
+    new = sorted(set(lines) - _lines(name))
     if new:
-        with (state_folder() / "recorded-worlds").open("a", encoding="ascii") as file:
-            file.write("".join(f"{digest}\n" for digest in new))
+        with (state_folder() / name).open("a", encoding="ascii") as file:
+            file.write("".join(f"{line}\n" for line in new))

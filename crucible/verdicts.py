@@ -23,7 +23,8 @@ class Verdict:
     is the recorder's word. ``anchor`` says why its world is trusted, None if nobody does.
     ``messages`` is ``bound`` where the recorded chat is what the steps say, else why it is not;
     None where there is no chat, or it was not checked. Unbound is no accusation: such a chat is
-    not exported.
+    not exported. ``sandbox`` is the isolation that the episode was re-run in: ``bwrap`` or
+    ``in-process``; None where it was not re-run.
     """
 
     row: int
@@ -38,6 +39,7 @@ class Verdict:
     prefix: bool = False
     anchor: str | None = None
     messages: str | None = None
+    sandbox: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict as plain JSON values."""
@@ -54,6 +56,7 @@ class Verdict:
             "prefix": self.prefix,
             "anchor": self.anchor,
             "messages": self.messages,
+            "sandbox": self.sandbox,
         }
 
 

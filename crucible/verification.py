@@ -5,21 +5,31 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from crucible.anchors import Anchors
-from crucible.errors import CrucibleError
+from crucible.errors import EnvironmentUnknownError, FormatError
 from crucible.integrity import Reading, Row, check_counts, open_for_verify, read_all
-from crucible.judging import UNPLANNED, Judgement, Rerun, RerunJob, judge, rerun_job, rerun_jobs
+from crucible.isolation import Placement, placement_of
+from crucible.judging import UNPLANNED, Judgement, Rerun, RerunJob, judge, rerun_jobs
 from crucible.trajectory import Trajectory
 from crucible.verdicts import Verdict, VerificationReport
-from crucible.workers import WorkerDiedError, run_in_workers
+from crucible.workers import WorkerCrew, WorkerDiedError, run_in_workers
 
-__all__ = ["verify_dataset", "verify_trajectory"]
+__all__ = ["Shared", "verify_dataset", "verify_trajectory"]
 
 BATCH_EPISODES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What several verifications can share: ``anchors``, this user's if None, and a ``crew`` of
+    workers for ``rerun_jobs``."""
+
+    anchors: Anchors | None = None
+    crew: WorkerCrew | None = None
 
 
 def verify_dataset(
@@ -28,7 +38,7 @@ def verify_dataset(
     workers: int | None = None,
     allow_unanchored: bool = False,
     replay: bool = True,
-    anchors: Anchors | None = None,
+    shared: Shared = Shared(),
     on_verdict: Callable[[Verdict], None] = lambda verdict: None,
 ) -> VerificationReport:
     """Check and re-run every row of the dataset in ``folder``.
@@ -37,7 +47,7 @@ def verify_dataset(
     by one, and the report's ``completeness`` is unknown.
     Without ``replay`` only bytes, digests and counts are checked, and rows that agree are
     ``unverifiable``.
-    ``anchors`` are this user's if None. ``on_verdict`` is called with every verdict, in the order
+    ``on_verdict`` is called with every verdict, in the order
     of rows.
 
     Raises:
@@ -45,10 +55,10 @@ def verify_dataset(
         FormatError: if the manifest cannot be read at all.
     """
     reading = open_for_verify(folder)
-    anchors = anchors or Anchors()
+    anchors = shared.anchors or Anchors()
     verdicts = []
     num_workers = workers or os.cpu_count() or 1
-    found = _judged(reading, num_workers) if replay else _unreplayed(reading)
+    found = _judged(reading, num_workers, shared.crew) if replay else _unreplayed(reading)
     for row, judgement in found:
         verdict = _verdict_of(row, judgement, anchors)
         on_verdict(verdict)
@@ -74,13 +84,14 @@ def verify_trajectory(
     trajectory: Trajectory, *, allow_unanchored: bool = False
 ) -> VerificationReport:
     """Re-run one trajectory, as a report of one row without a root."""
+    world = trajectory.world
+    placement = placement_of(world, is_own=False)
     if trajectory.file_version is not None:
-        judgement = _judge_legacy(trajectory)
+        judgement = _judge_legacy(trajectory, placement)
     else:
-        judgement = _judge_alone(trajectory)
-    anchors = Anchors()
-    row = Row(0, {"fingerprint": trajectory.fingerprint}, trajectory, None)
-    verdict = _verdict_of(row, judgement, anchors)
+        judgement = _judge_alone(trajectory, placement)
+    row = Row(0, {"fingerprint": trajectory.fingerprint}, trajectory, None, placement=placement)
+    verdict = _verdict_of(row, judgement, Anchors())
     return VerificationReport(
         root=None,
         num_rows=1,
@@ -93,53 +104,86 @@ def verify_trajectory(
     )
 
 
-def _judge_alone(trajectory: Trajectory) -> Judgement:
-    return judge(trajectory, rerun_job(RerunJob.of(trajectory)), planned_steps=UNPLANNED)
+def _judge_alone(trajectory: Trajectory, placement: Placement) -> Judgement:
+    if placement.problem is not None:
+        return Judgement("unverifiable", placement.problem)
+    job = RerunJob.of(trajectory, boxed=placement.boxed)
+    ((answer,),) = run_in_workers(
+        rerun_jobs,
+        [[job]],
+        workers=1,
+        on_death=_one_by_one,
+        is_boxed=lambda batch: batch[0].boxed,
+    )
+    return judge(trajectory, Rerun.from_dict(answer), planned_steps=UNPLANNED)
 
 
-def _judge_legacy(trajectory: Trajectory) -> Judgement:
+def _judge_legacy(trajectory: Trajectory, placement: Placement) -> Judgement:
     """Re-run a file of crucible-rl 0.1 or 0.2 in today's environment: its digests hash less, so
     the best answer is which of the other claims came out equal."""
-    from crucible.registry import environment_class
+    from crucible.registry import make
     from crucible.worlds import world_of
 
     try:
-        cls = environment_class(trajectory.world.env_id)
-        env = cls(**trajectory.world.kwargs)
+        env = make(trajectory.world.env_id, trajectory.world.kwargs)
         here = replace(trajectory, world=world_of(env))
         env.close()
-    except CrucibleError as error:
+    except EnvironmentUnknownError as error:
         return Judgement("unverifiable", f"not installed: {error}")
-    except (TypeError, ValueError) as error:
-        return Judgement("refused", f"kwargs of {trajectory.world.env_id}: {error}")
-    judgement = _judge_alone(here)
+    except FormatError as error:
+        return Judgement("refused", str(error))
+    judgement = _judge_alone(here, placement)
     if judgement.status == "reproduced":
         equal = "observations, rewards, flags, infos and total are equal; digests hash less there"
         return Judgement("unverifiable", f"version: a file of crucible-rl 0.2.0: {equal}")
     return judgement
 
 
-def _judged(reading: Reading, workers: int) -> Iterator[tuple[Row, Judgement]]:
+def _judged(
+    reading: Reading, workers: int, crew: WorkerCrew | None
+) -> Iterator[tuple[Row, Judgement]]:
     """Judgements in the order of rows; rows that need no re-run wait for their turn."""
     waiting: deque[list[Row]] = deque()
 
-    def batches() -> Iterator[list[RerunJob]]:
-        batch: list[Row] = []
-        for row in read_all(reading):
-            batch.append(row)
-            if len(batch) == BATCH_EPISODES:
-                waiting.append(batch)
-                yield _jobs(batch)
-                batch = []
-        if batch:
+    def jobs() -> Iterator[list[RerunJob]]:
+        for batch in _batches(read_all(reading)):
             waiting.append(batch)
-            yield _jobs(batch)
+            yield [_job(row) for row in batch if _is_rerun(row)]
 
-    answers = run_in_workers(rerun_jobs, batches(), workers=workers, on_death=_one_by_one)
+    answers = run_in_workers(
+        rerun_jobs,
+        jobs(),
+        workers=workers,
+        on_death=_one_by_one,
+        is_boxed=lambda batch: any(job.boxed for job in batch),
+        crew=crew,
+    )
     for answer in answers:
         results = iter([Rerun.from_dict(body) for body in answer])
         for row in waiting.popleft():
             yield row, _decide(reading, row, results)
+
+
+def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    """Rows that are re-run in the same place, some at a time."""
+    batch: list[Row] = []
+    for row in rows:
+        moved = batch and row.placement.boxed != batch[0].placement.boxed
+        if moved or len(batch) == BATCH_EPISODES:
+            yield batch
+            batch = []
+        batch.append(row)
+    if batch:
+        yield batch
+
+
+def _is_rerun(row: Row) -> bool:
+    return row.trajectory is not None and row.placement.problem is None
+
+
+def _job(row: Row) -> RerunJob:
+    assert row.trajectory is not None
+    return RerunJob.of(row.trajectory, row.transcript, boxed=row.placement.boxed)
 
 
 def _one_by_one(
@@ -161,16 +205,12 @@ def _unreplayed(reading: Reading) -> Iterator[tuple[Row, Judgement]]:
         yield row, row.problem or Judgement("unverifiable", "not replayed, as asked")
 
 
-def _jobs(batch: list[Row]) -> list[RerunJob]:
-    return [
-        RerunJob.of(row.trajectory, row.transcript) for row in batch if row.trajectory is not None
-    ]
-
-
 def _decide(reading: Reading, row: Row, results: Iterator[Rerun]) -> Judgement:
     """What is to be said of a row. A tampered row is re-run too, to name what was changed in it."""
     if row.trajectory is None:
         return row.problem or Judgement("refused", "the row cannot be read")
+    if row.placement.problem is not None:
+        return row.problem or Judgement("unverifiable", row.placement.problem)
     planned_steps = reading.limits.get(row.columns["recording"], UNPLANNED)
     judgement = judge(row.trajectory, next(results), planned_steps=planned_steps)
     if row.problem is not None:
@@ -194,6 +234,7 @@ def _verdict_of(row: Row, judgement: Judgement, anchors: Anchors) -> Verdict:
         prefix=judgement.prefix,
         anchor=anchors.of(world) if world else None,
         messages=_messages_word(trajectory, judgement),
+        sandbox=row.placement.level,
     )
 
 

@@ -2,7 +2,8 @@
 
 It reads length-prefixed, pickled messages from standard input – the first says which function to
 run – and writes length-prefixed JSON to what was standard output. What environments print goes to
-standard error.
+standard error. Where the parent is gone, and standard input with it, it ends at once, whatever it
+is doing.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import importlib
 import os
 import pickle
+import queue
 import sys
+import threading
 from typing import Any, BinaryIO
 
 import orjson
@@ -26,25 +29,30 @@ def main() -> None:
     os.dup2(2, 1)
     requests = os.fdopen(os.dup(0), "rb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    setup = _receive(requests)
-    if setup is None:
-        return
+    jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_receive_all, args=(requests, jobs), daemon=True).start()
+    setup = jobs.get()
     sys.path[:] = setup["path"]
     for module in setup["imports"]:
         import_module_for_environments(module)
     module_name, _, name = setup["function"].partition(":")
     function = getattr(importlib.import_module(module_name), name)
-    while (job := _receive(requests)) is not None:
-        data = orjson.dumps(function(job))
-        answers.write(len(data).to_bytes(8, "big") + data)
-        answers.flush()
+    _answer(answers, True)
+    while True:
+        _answer(answers, function(jobs.get()))
 
 
-def _receive(requests: BinaryIO) -> Any:
-    head = requests.read(8)
-    if len(head) < 8:
-        return None
-    return pickle.loads(requests.read(int.from_bytes(head, "big")))
+def _answer(answers: BinaryIO, result: Any) -> None:
+    data = orjson.dumps(result)
+    answers.write(len(data).to_bytes(8, "big") + data)
+    answers.flush()
+
+
+def _receive_all(requests: BinaryIO, jobs: queue.SimpleQueue[Any]) -> None:
+    """Queue every message; end the process when there are no more."""
+    while len(head := requests.read(8)) == 8:
+        jobs.put(pickle.loads(requests.read(int.from_bytes(head, "big"))))
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Worker processes that survive their jobs: one that dies or hangs is replaced.
 
-A worker is this interpreter running :mod:`crucible.worker_process`. Jobs go to it pickled; results
-come back as JSON, because what ran a stranger's episode may say anything and must not be unpickled.
+A worker is this interpreter running :mod:`crucible.worker_process`, as it is or in a box. Jobs go
+to it pickled; results come back as JSON, because what ran a stranger's episode may say anything and
+must not be unpickled.
 """
 
 from __future__ import annotations
@@ -14,24 +15,102 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import orjson
 
-from crucible.errors import EpisodeError
+from crucible.errors import EpisodeError, SandboxUnavailableError
 from crucible.registry import user_modules
 
-__all__ = ["WorkerDiedError", "run_in_workers"]
+if TYPE_CHECKING:
+    from crucible.sandbox.hosting import BoxedPython
+
+__all__ = ["WorkerCrew", "WorkerDiedError", "run_in_workers"]
 
 Job = TypeVar("Job")
 
 QUEUED_JOBS_PER_WORKER = 3
 JOB_TIMEOUT_S = 900.0
 MAX_RESULT_BYTES = 1024 * 1024 * 1024
+_MODULE = "crucible.worker_process"
 
 
 class WorkerDiedError(EpisodeError):
     """A worker process died, or did not answer in time, while it ran a job."""
+
+
+class WorkerCrew:
+    """Workers that run one function, kept from call to call: a plain and a boxed one for each
+    thread at a time. Close it, or use it as a context manager."""
+
+    def __init__(self, function: Callable[[Job], Any]) -> None:
+        """``function`` is named by its module and name, so it stands at the top of a module of
+        ours."""
+        self._function = f"{function.__module__}:{function.__qualname__}"
+        self._lock = threading.Lock()
+        self._idle: dict[bool, list[_Worker]] = {False: [], True: []}
+        self._workers: set[_Worker] = set()
+        self._closed = False
+
+    def run(self, job: Any, *, boxed: bool = False, attempts: int = 2) -> Any:
+        """The result of a job, as plain JSON values.
+
+        Raises:
+            WorkerDiedError: if as many workers as ``attempts`` died of it.
+            SandboxUnavailableError: if ``boxed`` and no box can be made here.
+        """
+        for attempt in range(attempts):
+            worker = self._taken(boxed=boxed)
+            try:
+                result = worker.run(job)
+            except WorkerDiedError:
+                self._drop(worker)
+                if self._closed or attempt == attempts - 1:
+                    raise
+            except BaseException:
+                self._drop(worker)
+                raise
+            else:
+                with self._lock:
+                    self._idle[boxed].append(worker)
+                return result
+        raise WorkerDiedError("no attempt was made")
+
+    def _taken(self, *, boxed: bool) -> _Worker:
+        with self._lock:
+            if self._idle[boxed]:
+                return self._idle[boxed].pop()
+        worker = _Worker(self._function, boxed=boxed)
+        with self._lock:
+            self._workers.add(worker)
+            is_late = self._closed
+        if is_late:
+            self._drop(worker)
+            raise WorkerDiedError("the workers were closed")
+        return worker
+
+    def _drop(self, worker: _Worker) -> None:
+        worker.close()
+        with self._lock:
+            self._workers.discard(worker)
+
+    def close(self) -> None:
+        """End every worker, whatever it is doing."""
+        self._closed = True
+        for worker in list(self._workers):
+            self._drop(worker)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
 
 
 def run_in_workers(
@@ -40,97 +119,90 @@ def run_in_workers(
     *,
     workers: int,
     on_death: Callable[[Job, Callable[[Job], Any]], Any] | None = None,
+    is_boxed: Callable[[Job], bool] | None = None,
+    crew: WorkerCrew | None = None,
 ) -> Iterator[Any]:
     """The results of ``function`` over ``jobs``, in order, as plain JSON values.
 
-    Few jobs are in flight at a time. One worker runs in this process. ``function`` is named by
-    its module and name, so it stands at the top of a module of ours. Workers import the modules
-    of the user's own environments that were imported here. A job whose worker dies is given to
-    another; if that one dies too, ``on_death`` gives its result from the job and a function that
-    tries a (smaller) job once more.
+    Few jobs are in flight at a time. ``is_boxed`` says which jobs run in a box, none if it is not
+    given; the others run in plain processes, and in this one for one worker. Workers import the
+    modules of the user's own environments that were imported here. A job whose worker dies is
+    given to another; if that one dies too, ``on_death`` gives its result from the job and a
+    function that tries a (smaller) job once more. ``crew`` lends workers that are there already.
 
     Raises:
         WorkerDiedError: if two workers died of a job and there is no ``on_death``.
+        SandboxUnavailableError: if a box is needed and cannot be made here.
     """
-    if workers <= 1:
-        yield from map(function, jobs)
-        return
-    crew = _Crew(f"{function.__module__}:{function.__qualname__}")
+    own = crew or WorkerCrew(function)
 
-    def run(job: Job) -> Any:
+    def run(job: Job, boxed: bool) -> Any:
         try:
-            return crew.run(job, attempts=2)
+            return own.run(job, boxed=boxed)
         except WorkerDiedError:
             if on_death is None:
                 raise
-            return on_death(job, lambda smaller: crew.run(smaller, attempts=1))
+            return on_death(job, lambda smaller: own.run(smaller, boxed=boxed, attempts=1))
 
     pool = ThreadPoolExecutor(workers, thread_name_prefix="crucible-worker")
     pending: deque[Future[Any]] = deque()
+    finished = False
     try:
         for job in jobs:
-            pending.append(pool.submit(run, job))
+            boxed = is_boxed is not None and is_boxed(job)
+            if boxed or workers > 1:
+                pending.append(pool.submit(run, job, boxed))
+            else:
+                pending.append(_finished(function(job)))
             if len(pending) >= workers * QUEUED_JOBS_PER_WORKER:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
+        finished = True
     finally:
         for future in pending:
             future.cancel()
-        crew.close()
+        if crew is None or not finished:
+            own.close()
         pool.shutdown(wait=True)
 
 
-class _Crew:
-    """One worker process for each thread that asks."""
-
-    def __init__(self, function: str) -> None:
-        self._function = function
-        self._local = threading.local()
-        self._workers: list[_Worker] = []
-        self._closed = False
-
-    def run(self, job: Any, *, attempts: int) -> Any:
-        """The result of a job.
-
-        Raises:
-            WorkerDiedError: if as many workers as ``attempts`` died of it.
-        """
-        for attempt in range(attempts):
-            worker = getattr(self._local, "worker", None)
-            if worker is None:
-                worker = _Worker(self._function)
-                self._local.worker = worker
-                self._workers.append(worker)
-            try:
-                return worker.run(job)
-            except WorkerDiedError:
-                worker.close()
-                self._workers.remove(worker)
-                self._local.worker = None
-                if self._closed or attempt == attempts - 1:
-                    raise
-        raise WorkerDiedError("no attempt was made")
-
-    def close(self) -> None:
-        self._closed = True
-        for worker in list(self._workers):
-            worker.close()
+def _finished(result: Any) -> Future[Any]:
+    """A future of what is known already."""
+    future: Future[Any] = Future()
+    future.set_result(result)
+    return future
 
 
 class _Worker:
     """One worker process."""
 
-    def __init__(self, function: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "crucible.worker_process"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for the parent, which ends its workers
-        )
+    def __init__(self, function: str, *, boxed: bool) -> None:
+        self._box: BoxedPython | None = None
+        if boxed:
+            from crucible.sandbox.hosting import BoxedPython
+
+            self._box = BoxedPython(_MODULE, user_modules=user_modules())
+            self._process = self._box.process
+        else:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", _MODULE],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C is for the parent, which ends its workers
+            )
         with contextlib.suppress(BrokenPipeError):
             path = list(sys.path)
             self._send({"function": function, "imports": user_modules(), "path": path})
+        try:
+            self._receive()
+        except (OSError, ValueError):
+            self.close()
+            if boxed:
+                raise SandboxUnavailableError(
+                    "the box cannot run this Python: its files must be readable by everybody"
+                ) from None
+            raise WorkerDiedError("a worker process did not start") from None
 
     def run(self, job: Any) -> Any:
         """The result of a job.
@@ -138,7 +210,7 @@ class _Worker:
         Raises:
             WorkerDiedError: if the process died, or did not answer in time.
         """
-        timer = threading.Timer(JOB_TIMEOUT_S, self._process.kill)
+        timer = threading.Timer(JOB_TIMEOUT_S, self.close)
         timer.start()
         try:
             self._send(job)
@@ -167,6 +239,9 @@ class _Worker:
 
     def close(self) -> None:
         """End the process, whatever it is doing."""
+        if self._box is not None:
+            self._box.close()
+            return
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):

@@ -34,6 +34,7 @@ class GuessEnv(Environment):
     """
 
     env_version: ClassVar[str] = "1"
+    runs_code: ClassVar[bool] = False
     seeded: ClassVar[bool] = True
     kwargs_schema: ClassVar[JSON | None] = {
         "type": "object",

@@ -75,6 +75,7 @@ class HttpTaskEnv(Environment):
     """
 
     env_version: ClassVar[str] = "1"
+    runs_code: ClassVar[bool] = False
     seeded: ClassVar[bool] = False
     max_steps = 30
     kwargs_schema: ClassVar[JSON | None] = {

@@ -19,7 +19,15 @@ from crucible.sandbox.runtime import SITE, pytest_paths
 from crucible.sandbox.seccomp import filter_program
 from crucible.sandbox.workspace import DROPPED_ID, Workspace
 
-__all__ = ["HOME", "BoxResult", "run_in_box"]
+__all__ = [
+    "HOME",
+    "BoxResult",
+    "box_options",
+    "enter_box",
+    "filled_pipe",
+    "processes_below",
+    "run_in_box",
+]
 
 HOME = "/home/agent"
 POLL_S = 0.05
@@ -75,7 +83,7 @@ def run_in_box(
     """
     policy = policy or workspace.policy
     status_read, status_write = os.pipe()
-    filter_read = _filled_pipe(filter_program())
+    filter_read = filled_pipe(filter_program())
     with os.fdopen(status_read, "rb") as status:
         try:
             process = subprocess.Popen(
@@ -95,7 +103,7 @@ def run_in_box(
             os.close(status_write)
             os.close(filter_read)
         options = ["--info-fd", str(status_write), "--seccomp", str(filter_read)]
-        options += _options(workspace, with_pytest=with_pytest)
+        options += box_options(workspace, with_pytest=with_pytest)
         try:
             _send(process, options)
             result = _collect(process, policy)
@@ -109,7 +117,7 @@ def run_in_box(
     return result
 
 
-def _filled_pipe(data: bytes) -> int:
+def filled_pipe(data: bytes) -> int:
     """The reading end of a pipe that holds ``data``, which is smaller than any pipe."""
     read, write = os.pipe()
     with os.fdopen(write, "wb") as file:
@@ -129,33 +137,29 @@ def _send(process: subprocess.Popen[bytes], options: Sequence[str]) -> None:
 def _launcher(workspace: Workspace, argv: Sequence[str], policy: SandboxPolicy) -> list[str]:
     """The command line up to the box; bwrap reads its options from standard input, so that no
     path of the host shows in the process list of the box."""
-    bwrap = str(workspace.runtime.bwrap)
-    enter = ["nsenter", "-t", str(workspace.pid), "-m"]
-    drop: list[str] = []
-    if workspace.as_root:
-        inside = workspace.runtime.bwrap.relative_to(workspace.runtime.bwrap_root)
-        bwrap = str(workspace.base / "bin" / inside)
-        ids = [f"--reuid={DROPPED_ID}", f"--regid={DROPPED_ID}", "--clear-groups"]
-        drop = ["setpriv", *ids, "--"]
-    else:
-        enter += ["-U", "--preserve-credentials"]
-    limits = [
-        f"--nproc={policy.num_processes}",
-        f"--as={policy.address_space_bytes}",
-        f"--cpu={policy.cpu_s}",
-        f"--fsize={policy.file_bytes}",
-        f"--nofile={policy.num_files}",
-        "--core=0",
-        "--memlock=0",
-        "--msgqueue=0",
-    ]
     # bwrap has closed its options' descriptor 0: the command gets an empty standard input.
     shell = ["/bin/sh", "-c", 'exec "$@" </dev/null', "sh"]
-    inner = [*shell, "setarch", "-R", "prlimit", *limits, "--", *argv]
-    return [*enter, "--", *drop, bwrap, "--args", "0", "--", *inner]
+    inner = [*shell, "setarch", "-R", "prlimit", *policy.as_prlimit(), "--", *argv]
+    return [*enter_box(workspace), "--args", "0", "--", *inner]
 
 
-def _options(workspace: Workspace, *, with_pytest: bool) -> list[str]:
+def enter_box(workspace: Workspace) -> list[str]:
+    """The command line that enters the mounts of ``workspace`` as somebody without rights, up to
+    bwrap and without its options."""
+    bwrap = str(workspace.runtime.bwrap)
+    if not workspace.as_root:
+        return ["nsenter", "-t", str(workspace.pid), "-m", "-U", "--preserve-credentials", bwrap]
+    inside = workspace.runtime.bwrap.relative_to(workspace.runtime.bwrap_root)
+    bwrap = str(workspace.base / "bin" / inside)
+    ids = [f"--reuid={DROPPED_ID}", f"--regid={DROPPED_ID}", "--clear-groups"]
+    return ["nsenter", "-t", str(workspace.pid), "-m", "--", "setpriv", *ids, "--", bwrap]
+
+
+def box_options(
+    workspace: Workspace, *, with_pytest: bool = False, hide_packages: bool = True
+) -> list[str]:
+    """bwrap's options: every namespace, the host's system folders read-only, the workspace, and
+    what it exposes."""
     base, runtime = workspace.base, workspace.runtime
     prefix = base / "prefix" if workspace.as_root else runtime.prefix
     options = [
@@ -174,9 +178,9 @@ def _options(workspace: Workspace, *, with_pytest: bool) -> list[str]:
     options += ["--ro-bind", str(base / "etc"), "/etc"]
     if Path("/etc/alternatives").is_dir():
         options += ["--ro-bind", "/etc/alternatives", "/etc/alternatives"]
-    if not runtime.prefix.is_relative_to("/usr"):
+    if not runtime.prefix.is_relative_to("/usr") and runtime.prefix not in workspace.exposed:
         options += ["--ro-bind", str(prefix), str(runtime.prefix)]
-    for folder in _masked(runtime.prefix):
+    for folder in _masked(runtime.prefix) if hide_packages else []:
         options += ["--size", "4096", "--tmpfs", str(folder), "--remount-ro", str(folder)]
     if with_pytest:
         for path in pytest_paths():
@@ -185,8 +189,10 @@ def _options(workspace: Workspace, *, with_pytest: bool) -> list[str]:
         *("--proc", "/proc", "--dev", "/dev"),
         *("--size", "1048576", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),
         *("--bind", str(base / "home"), HOME, "--bind", str(base / "tmp"), "/tmp"),
-        *("--remount-ro", "/", "--chdir", HOME),
     ]
+    for target, source in workspace.exposed.items():
+        options += ["--ro-bind", str(source), str(target)]
+    options += ["--remount-ro", "/", "--chdir", HOME]
     path_value = f"{runtime.python.parent}:/usr/bin:/bin:/usr/sbin:/sbin"
     for name, value in {**_ENVIRONMENT, "PATH": path_value}.items():
         options += ["--setenv", name, value]
@@ -240,7 +246,7 @@ def _collect(process: subprocess.Popen[bytes], policy: SandboxPolicy) -> BoxResu
 
 def _stop(process: subprocess.Popen[bytes], reason: str) -> str:
     """Kill the box and wait until its first process, and so its whole PID namespace, is gone."""
-    inside = _descendants(process.pid)
+    inside = processes_below(process.pid)
     process.send_signal(signal.SIGKILL)
     deadline = time.monotonic() + 5
     for pid in inside:
@@ -251,7 +257,7 @@ def _stop(process: subprocess.Popen[bytes], reason: str) -> str:
     return reason
 
 
-def _descendants(pid: int) -> list[int]:
+def processes_below(pid: int) -> list[int]:
     """All processes below ``pid``, parents first."""
     found: list[int] = []
     try:
@@ -260,7 +266,7 @@ def _descendants(pid: int) -> list[int]:
     except OSError:
         return found
     for child in children:
-        found += [child, *_descendants(child)]
+        found += [child, *processes_below(child)]
     return found
 
 
@@ -275,7 +281,7 @@ def _is_zombie(pid: int) -> bool:
 def _resident_bytes(pid: int) -> int:
     """The resident memory of all processes below ``pid``."""
     total = 0
-    for child in _descendants(pid):
+    for child in processes_below(pid):
         try:
             with open(f"/proc/{child}/statm") as file:
                 total += int(file.read().split()[1])

@@ -28,6 +28,19 @@ class SandboxPolicy:
     workspace_bytes: int = 64 * MIB
     workspace_inodes: int = 20_000
 
+    def as_prlimit(self) -> list[str]:
+        """The options of ``prlimit`` for one process."""
+        return [
+            f"--nproc={self.num_processes}",
+            f"--as={self.address_space_bytes}",
+            f"--cpu={self.cpu_s}",
+            f"--fsize={self.file_bytes}",
+            f"--nofile={self.num_files}",
+            "--core=0",
+            "--memlock=0",
+            "--msgqueue=0",
+        ]
+
     def lowered(self, *, timeout_s: float | None = None) -> SandboxPolicy:
         """This policy with a shorter time-out, where the one that is asked for is shorter.
 

@@ -12,9 +12,9 @@ from crucible.sandbox.box import run_in_box
 from crucible.sandbox.policy import SandboxPolicy
 from crucible.sandbox.workspace import Workspace
 
-__all__ = ["box_problem", "require_box"]
+__all__ = ["HOW", "box_problem", "require_box"]
 
-_HOW = (
+HOW = (
     "Commands run only in isolation. Install it with  pip install 'crucible-rl[sandbox]'  or  "
     "apt-get install bubblewrap; where user namespaces are restricted (Ubuntu 24.04, CI runners) "
     "run  sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
@@ -65,4 +65,4 @@ def require_box() -> None:
     """
     problem = box_problem()
     if problem is not None:
-        raise SandboxUnavailableError(f"no sandbox on this machine: {problem}. {_HOW}")
+        raise SandboxUnavailableError(f"no sandbox on this machine: {problem}. {HOW}")

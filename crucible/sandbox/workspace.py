@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -23,7 +24,7 @@ DROPPED_ID = 64242
 """The uid and gid that a root caller's commands run as: the kernel exempts root from process
 limits."""
 
-_FOLDERS = ("home", "tmp", "etc", "bin", "prefix")
+_FOLDERS = ("home", "tmp", "etc", "bin", "prefix", "exposed")
 _ETC = {
     "passwd": "agent:x:1000:1000:agent:/home/agent:/bin/bash\n",
     "group": "agent:x:1000:\n",
@@ -42,15 +43,22 @@ class Workspace:
     standard input closes. Use as a context manager or call :meth:`close`.
     """
 
-    def __init__(self, policy: SandboxPolicy | None = None) -> None:
-        """Raises:
-        SandboxUnavailableError: if the mount cannot be made here.
+    def __init__(self, policy: SandboxPolicy | None = None, *, expose: Sequence[Path] = ()) -> None:
+        """``expose`` are files and folders of the host that boxes see, read-only.
+
+        Raises:
+            SandboxUnavailableError: if the mount cannot be made here.
         """
         self.policy = policy or SandboxPolicy()
         self.runtime = find_runtime()
         self.as_root = os.geteuid() == 0
         self.base = Path(tempfile.mkdtemp(prefix="crucible-"))
         os.chmod(self.base, 0o711)
+        # A dropped user may not reach a path that root can: root's keeper binds it once more.
+        self.exposed = {
+            path: self.base / "exposed" / str(index) if self.as_root else path
+            for index, path in enumerate(expose)
+        }
         try:
             self._keeper = self._start_keeper()
         except BaseException:
@@ -144,7 +152,7 @@ class Workspace:
             f"mount -t tmpfs -o {options},nosuid,nodev,mode=0711 crucible {base}",
             f"cd {base}",
             f"mkdir {' '.join(_FOLDERS)}",
-            "chmod 0755 home etc bin prefix",
+            "chmod 0755 home etc bin prefix exposed",
             "chmod 1777 tmp",
         ]
         if self.as_root:
@@ -153,6 +161,10 @@ class Workspace:
                 *_bind(self.runtime.bwrap_root, base / "bin"),
                 *_bind(self.runtime.prefix, base / "prefix"),
             ]
+            for path, source in self.exposed.items():
+                make = "mkdir" if path.is_dir() else "touch"
+                lines.append(f"{make} {shlex.quote(str(source))}")
+                lines += _bind(path, source)
         return "\n".join([*lines, _KEEP])
 
     def _write_etc(self) -> None:
@@ -166,4 +178,4 @@ class Workspace:
 
 def _bind(source: Path, target: Path) -> list[str]:
     """Lines that make ``source`` reachable for the dropped user, whatever its parents allow."""
-    return [f"mount --rbind '{source}' '{target}'"]
+    return [f"mount --rbind {shlex.quote(str(source))} {shlex.quote(str(target))}"]

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from chatting import record_chat
+from crews import verify
 from tampering import Rows, data_path, edit_rows, flip_byte, forge_rows, forge_world
 from walking import RecordWalks, Up, Walk
 
@@ -26,7 +27,7 @@ from crucible.dataset.folder import MANIFEST_PATH, read_manifest, write_dataset_
 from crucible.errors import CrucibleError, IntegrityError
 from crucible.proofs import prove_append
 from crucible.registry import import_environment
-from crucible.verification import verify_dataset, verify_trajectory
+from crucible.verification import verify_trajectory
 
 FIRST = 1
 """The row that is edited."""
@@ -36,7 +37,7 @@ def is_accepted(folder: Path) -> bool:
     """Whether verify finds nothing wrong and labels nothing: not exported messages, not an end that
     is the recorder's word."""
     try:
-        report = verify_dataset(folder, workers=1)
+        report = verify(folder)
     except CrucibleError as error:
         assert error.exit_code in (1, 2)
         return False
@@ -222,7 +223,7 @@ def test_changed_kwargs_are_another_world(
     folder = record_walks(max_steps=1)
     forge_world(folder, {"kwargs_text": canonical_text(kwargs)})
     assert not is_accepted(folder)
-    report = verify_dataset(folder, workers=1)
+    report = verify(folder)
     assert report.unanchored or report.counts["diverged"]
 
 
@@ -232,7 +233,7 @@ def test_39_a_forged_world_is_named_as_not_anchored(
     """Answer key edited, everything re-recorded and re-hashed: replay alone passes."""
     folder = record_walks(kwargs={"goal": 2})
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another user"))
-    report = verify_dataset(folder, workers=1)
+    report = verify(folder)
     assert report.counts["reproduced"] == 5
     assert list(report.unanchored.values()) == ["walking:Walk"]
     assert report.exit_code == 3
@@ -241,7 +242,7 @@ def test_39_a_forged_world_is_named_as_not_anchored(
 def test_another_source_of_the_same_version_is_another_world(record_walks: RecordWalks) -> None:
     folder = record_walks()
     forge_world(folder, {"code_digest": "0" * 64})
-    report = verify_dataset(folder, workers=1)
+    report = verify(folder)
     assert report.counts["unverifiable"] == 5
     assert all("version" in str(verdict.reason) for verdict in report.verdicts)
 
@@ -348,6 +349,6 @@ def test_the_recorders_word_is_labelled_so_and_bound_by_hashes(
 
 
 def test_what_differs_in_every_run_is_no_accusation(record_walks: RecordWalks) -> None:
-    report = verify_dataset(record_walks(world="walking:Moody"), workers=1)
+    report = verify(record_walks(world="walking:Moody"))
     assert report.counts["unverifiable"] == 5
     assert report.counts["diverged"] == report.counts["tampered"] == 0

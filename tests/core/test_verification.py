@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from chatting import Messages, record_chat
+from crews import verify
 from tampering import Rows, data_path, edit_rows, flip_byte, forge_rows, forge_world
 from walking import RecordWalks, Up, Walk
 
@@ -18,7 +19,7 @@ from crucible.verification import verify_dataset, verify_trajectory
 
 
 def check(folder: Path) -> VerificationReport:
-    return verify_dataset(folder, workers=1)
+    return verify(folder)
 
 
 def test_an_honest_dataset_verifies(record_walks: RecordWalks) -> None:
@@ -231,7 +232,7 @@ def test_an_environment_that_is_not_installed_is_unverifiable(
 ) -> None:
     folder = record_walks()
     monkeypatch.setattr("crucible.registry._registered", {})
-    report = check(folder)
+    report = verify_dataset(folder, workers=1)
     assert report.exit_code == 3
     assert "not installed" in str(report.verdicts[0].reason)
 
