@@ -44,11 +44,18 @@ def _program_version(program: str) -> str:
     return found[0] if found else "unknown"
 
 
+def _pin_level() -> str:
+    from crucible.sandbox.pin import pin_level
+
+    return pin_level()
+
+
 _PROBES: dict[str, Callable[[], str]] = {
     "bash": functools.partial(_program_version, "bash"),
     "coreutils": functools.partial(_program_version, "ls"),
     "libc": lambda: " ".join(platform.libc_ver()),
     "machine": platform.machine,
+    "pin": _pin_level,
     "python": platform.python_version,
     "sqlite": lambda: sqlite3.sqlite_version,
 }

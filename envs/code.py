@@ -71,7 +71,7 @@ class CodeTaskEnv(Environment):
     seeded = False
     needs_sandbox = True
     max_steps = 20
-    toolchain_needs = ("machine", "pytest", "python")
+    toolchain_needs = ("machine", "pin", "pytest", "python")
     kwargs_schema: ClassVar[JSON | None] = {
         "type": "object",
         "properties": {"files": FILES_SCHEMA, "task": _TEXT, "grader": _GRADER_SCHEMA},

@@ -35,7 +35,7 @@ class CommandEnv(ShellEnvironment):
     seeded = False
     needs_sandbox = True
     max_steps = 10
-    toolchain_needs = ("bash", "coreutils", "machine", "python")
+    toolchain_needs = ("bash", "coreutils", "machine", "pin", "python")
     kwargs_schema: ClassVar[JSON | None] = {
         "type": "object",
         "properties": {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -18,7 +20,14 @@ from crucible.envs.commands import (
     run,
 )
 from crucible.registry import register
-from crucible.sandbox import Entry, SandboxPolicy, Workspace, tree_digest
+from crucible.sandbox import (
+    Entry,
+    SandboxPolicy,
+    Workspace,
+    run_in_session,
+    session_state,
+    tree_digest,
+)
 
 __all__ = ["TerminalEnv"]
 
@@ -72,8 +81,8 @@ class TerminalEnv(ShellEnvironment):
     of the files). Each has a ``weight`` (1.0) and may have a ``name``.
 
     A step's reward is what it adds to the best weighted fraction of passing checks so far, less
-    0.05 unless all pass, which ends the episode. Every command starts in a fresh shell in the
-    agent's home folder.
+    0.05 unless all pass, which ends the episode. Every command runs in a box of its own; working
+    folder, variables and functions of the shell are carried from command to command.
 
     A live callable ``goal(files)`` is accepted in Python; data cannot rebuild such a world.
     """
@@ -82,7 +91,7 @@ class TerminalEnv(ShellEnvironment):
     seeded = False
     needs_sandbox = True
     max_steps = 20
-    toolchain_needs = ("bash", "coreutils", "machine", "python")
+    toolchain_needs = ("bash", "coreutils", "machine", "pin", "python")
     kwargs_schema: ClassVar[JSON | None] = {
         "type": "object",
         "properties": {
@@ -95,8 +104,9 @@ class TerminalEnv(ShellEnvironment):
         "additionalProperties": False,
     }
     system_prompt = (
-        "You work in a Linux shell on the files in your home folder. Files stay from command to "
-        "command; every command starts in a fresh bash in the home folder. There is no network."
+        "You work in a Linux shell on the files in your home folder. Files, the working folder, "
+        "variables and functions stay from command to command; background processes end with "
+        "their command. There is no network."
     )
 
     def __init__(
@@ -120,6 +130,7 @@ class TerminalEnv(ShellEnvironment):
 
     def _start(self) -> None:
         self._tree: Tree = {}
+        self._session = b""
         self._passed: dict[str, bool] = {}
         self._best = 0.0
         self._solved = False
@@ -143,8 +154,10 @@ class TerminalEnv(ShellEnvironment):
         if argv is None:
             observation: dict[str, Any] = {"error": "a command is a string or a list of strings"}
         else:
-            observation = observe(run(self._workspace, argv))
+            command = action if isinstance(action, str) else shlex.join(argv)
+            observation = observe(run_in_session(self._workspace, command))
             self._tree = self._workspace.read()
+            self._session = session_state(self._workspace)
         reward = self._grade()
         info: dict[str, Any] = {"solved": self._solved}
         if not self.live:
@@ -180,7 +193,8 @@ class TerminalEnv(ShellEnvironment):
 
     def digest(self) -> str:
         passed = ",".join(name for name, ok in self._passed.items() if ok)
-        state = (tree_digest(self._tree), passed, repr(self._best), str(self._solved))
+        session = hashlib.sha256(self._session).hexdigest()
+        state = (tree_digest(self._tree), session, passed, repr(self._best), str(self._solved))
         return state_digest("terminal", *state)
 
     def success(self) -> bool:

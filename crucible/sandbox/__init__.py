@@ -11,6 +11,7 @@ from crucible.sandbox.compat import (
 from crucible.sandbox.files import Entry, check_path, materialize, tree_digest
 from crucible.sandbox.policy import SandboxPolicy
 from crucible.sandbox.probe import box_problem, require_box
+from crucible.sandbox.session import run_in_session, session_state
 from crucible.sandbox.workspace import Workspace
 
 __all__ = [
@@ -29,5 +30,7 @@ __all__ = [
     "materialize",
     "require_box",
     "run_in_box",
+    "run_in_session",
+    "session_state",
     "tree_digest",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import selectors
 import signal
@@ -14,13 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crucible.errors import SandboxUnavailableError
+from crucible.sandbox.pin import PIN_TARGET, find_pin
 from crucible.sandbox.policy import SandboxPolicy
 from crucible.sandbox.runtime import SITE, pytest_paths
 from crucible.sandbox.seccomp import filter_program
-from crucible.sandbox.workspace import DROPPED_ID, Workspace
+from crucible.sandbox.workspace import DROPPED_ID, PINNED_PROC, Workspace
 
 __all__ = [
     "HOME",
+    "SESSION",
     "BoxResult",
     "box_options",
     "enter_box",
@@ -30,6 +33,7 @@ __all__ = [
 ]
 
 HOME = "/home/agent"
+SESSION = "/run/session"
 POLL_S = 0.05
 
 _ENVIRONMENT = {
@@ -46,6 +50,9 @@ _ENVIRONMENT = {
     "TZ": "UTC",
     "USER": "agent",
 }
+
+
+_turns = itertools.count(os.getpid())
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +121,8 @@ def run_in_box(
         if not status.read(1):
             reason = result.stderr.decode("utf-8", "replace").strip()
             raise SandboxUnavailableError(f"bubblewrap cannot make a box here: {reason}")
+    workspace.num_commands += 1
+    workspace.settle()
     return result
 
 
@@ -139,8 +148,15 @@ def _launcher(workspace: Workspace, argv: Sequence[str], policy: SandboxPolicy) 
     path of the host shows in the process list of the box."""
     # bwrap has closed its options' descriptor 0: the command gets an empty standard input.
     shell = ["/bin/sh", "-c", 'exec "$@" </dev/null', "sh"]
-    inner = [*shell, "setarch", "-R", "prlimit", *policy.as_prlimit(), "--", *argv]
+    limits = ["prlimit", *policy.as_prlimit(), "--"]
+    inner = [*shell, "setarch", "-R", "taskset", "-c", _some_cpu(), *limits, *argv]
     return [*enter_box(workspace), "--args", "0", "--", *inner]
+
+
+def _some_cpu() -> str:
+    """One of this process's processors, in turn: a box sees exactly one."""
+    allowed = sorted(os.sched_getaffinity(0))
+    return str(allowed[next(_turns) % len(allowed)])
 
 
 def enter_box(workspace: Workspace) -> list[str]:
@@ -156,10 +172,11 @@ def enter_box(workspace: Workspace) -> list[str]:
 
 
 def box_options(
-    workspace: Workspace, *, with_pytest: bool = False, hide_packages: bool = True
+    workspace: Workspace, *, with_pytest: bool = False, for_worker: bool = False
 ) -> list[str]:
     """bwrap's options: every namespace, the host's system folders read-only, the workspace, and
-    what it exposes."""
+    what it exposes. A worker of ours sees installed packages and the real clock: an environment
+    that reads the clock must not look deterministic."""
     base, runtime = workspace.base, workspace.runtime
     prefix = base / "prefix" if workspace.as_root else runtime.prefix
     options = [
@@ -180,16 +197,25 @@ def box_options(
         options += ["--ro-bind", "/etc/alternatives", "/etc/alternatives"]
     if not runtime.prefix.is_relative_to("/usr") and runtime.prefix not in workspace.exposed:
         options += ["--ro-bind", str(prefix), str(runtime.prefix)]
-    for folder in _masked(runtime.prefix) if hide_packages else []:
+    for folder in [] if for_worker else _masked(runtime.prefix):
         options += ["--size", "4096", "--tmpfs", str(folder), "--remount-ro", str(folder)]
     if with_pytest:
         for path in pytest_paths():
             options += ["--ro-bind", str(path), f"{SITE}/{path.name}"]
     options += [
         *("--proc", "/proc", "--dev", "/dev"),
+        *("--ro-bind", str(base / "pins" / "urandom"), "/dev/urandom"),
+        *("--ro-bind", str(base / "pins" / "urandom"), "/dev/random"),
         *("--size", "1048576", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),
         *("--bind", str(base / "home"), HOME, "--bind", str(base / "tmp"), "/tmp"),
+        *("--bind", str(base / "session"), SESSION),
     ]
+    for name in PINNED_PROC:
+        options += ["--ro-bind", str(base / "pins" / "proc" / name), f"/proc/{name}"]
+    if find_pin() is not None and not for_worker:
+        options += ["--ro-bind", str(base / "pins" / "pin.so"), PIN_TARGET]
+        options += ["--setenv", "LD_PRELOAD", PIN_TARGET]
+        options += ["--setenv", "CRUCIBLE_CLOCK", str(workspace.clock)]
     for target, source in workspace.exposed.items():
         options += ["--ro-bind", str(source), str(target)]
     options += ["--remount-ro", "/", "--chdir", HOME]

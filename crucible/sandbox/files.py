@@ -13,7 +13,15 @@ from pathlib import Path
 from crucible.errors import EpisodeError
 from crucible.fingerprints import tagged_hash
 
-__all__ = ["Entry", "check_path", "materialize", "read_tree", "tree_digest", "write_file"]
+__all__ = [
+    "Entry",
+    "check_path",
+    "materialize",
+    "read_tree",
+    "settle_times",
+    "tree_digest",
+    "write_file",
+]
 
 MAX_SEGMENTS = 32
 MAX_SEGMENT_BYTES = 200
@@ -121,6 +129,30 @@ def read_tree(root: Path) -> dict[str, Entry]:
     finally:
         os.close(handle)
     return dict(sorted(entries.items()))
+
+
+def settle_times(root: Path, seconds: int) -> None:
+    """Give everything below ``root``, and ``root``, whose time is later than ``seconds`` that time;
+    links are not followed."""
+    handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _settle(handle, seconds)
+        os.utime(handle, (seconds, seconds))
+    finally:
+        os.close(handle)
+
+
+def _settle(folder: int, seconds: int, depth: int = 0) -> None:
+    for name in os.listdir(folder):
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if stat.S_ISDIR(status.st_mode) and depth < 2 * MAX_SEGMENTS:
+            handle = _open_shut(name, _FOLDER_FLAGS, folder, status.st_mode)
+            try:
+                _settle(handle, seconds, depth + 1)
+            finally:
+                os.close(handle)
+        if status.st_mtime > seconds:
+            os.utime(name, (seconds, seconds), dir_fd=folder, follow_symlinks=False)
 
 
 def tree_digest(entries: Mapping[str, Entry]) -> str:

@@ -52,7 +52,7 @@ class BoxedPython:
             raise
 
     def _start(self, module: str, paths: Sequence[Path]) -> subprocess.Popen[bytes]:
-        options = box_options(self._workspace, hide_packages=False)
+        options = box_options(self._workspace, for_worker=True)
         searched = [entry for entry in map(os.path.abspath, sys.path) if os.path.isdir(entry)]
         visible = [e for e in searched if any(Path(e).is_relative_to(path) for path in paths)]
         options += ["--setenv", "PYTHONPATH", os.pathsep.join(visible)]

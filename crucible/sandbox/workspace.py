@@ -14,17 +14,18 @@ from types import TracebackType
 from typing import Self
 
 from crucible.errors import SandboxUnavailableError
-from crucible.sandbox.files import Entry, check_path, read_tree, write_file
+from crucible.sandbox.files import Entry, check_path, read_tree, settle_times, write_file
+from crucible.sandbox.pin import EPOCH, find_pin, random_bytes
 from crucible.sandbox.policy import SandboxPolicy
 from crucible.sandbox.runtime import find_runtime
 
-__all__ = ["DROPPED_ID", "Workspace"]
+__all__ = ["DROPPED_ID", "PINNED_PROC", "Workspace"]
 
 DROPPED_ID = 64242
 """The uid and gid that a root caller's commands run as: the kernel exempts root from process
 limits."""
 
-_FOLDERS = ("home", "tmp", "etc", "bin", "prefix", "exposed")
+_FOLDERS = ("home", "tmp", "etc", "bin", "prefix", "exposed", "pins", "session")
 _ETC = {
     "passwd": "agent:x:1000:1000:agent:/home/agent:/bin/bash\n",
     "group": "agent:x:1000:\n",
@@ -34,6 +35,21 @@ _ETC = {
     "ld.so.cache": "",
 }
 _KEEP = "echo ready; exec cat >/dev/null"
+
+
+_PROC = {
+    "cpuinfo": "processor\t: 0\nmodel name\t: virtual\n\n",
+    "loadavg": "0.00 0.00 0.00 1/2 2\n",
+    "meminfo": "MemTotal: 4194304 kB\nMemFree: 2097152 kB\nMemAvailable: 2097152 kB\n"
+    "Buffers: 0 kB\nCached: 0 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n",
+    "stat": f"cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0 0 0\nctxt 0\nbtime {EPOCH}\n"
+    "processes 2\nprocs_running 1\nprocs_blocked 0\n",
+    "uptime": "0.00 0.00\n",
+    "sys/kernel/random/boot_id": "00000000-0000-4000-8000-000000000000\n",
+    "sys/kernel/random/uuid": "00000000-0000-4000-8000-000000000001\n",
+}
+"""What differs from machine to machine and moment to moment, as boxes see it."""
+PINNED_PROC = tuple(_PROC)
 
 
 class Workspace:
@@ -65,12 +81,30 @@ class Workspace:
             os.rmdir(self.base)
             raise
         self.pid = self._keeper.pid
+        self.num_commands = 0
         self._write_etc()
+        _write_pins(self._inside("pins"))
+        self.settle()
 
     @property
     def home(self) -> Path:
         """The agent's folder, as the host reaches it while the workspace is open."""
         return self._inside("home")
+
+    @property
+    def session(self) -> Path:
+        """Where :mod:`crucible.sandbox.session` keeps the state of the agent's shell."""
+        return self._inside("session")
+
+    @property
+    def clock(self) -> int:
+        """The time of the next command, in seconds: every command is a second after the last."""
+        return EPOCH + self.num_commands
+
+    def settle(self) -> None:
+        """Give what was written since the last command the time of the next one."""
+        for name in ("home", "tmp"):
+            settle_times(self._inside(name), self.clock)
 
     def write(self, files: Mapping[str, Entry]) -> None:
         """Write files below the agent's folder without following what is there.
@@ -84,6 +118,7 @@ class Workspace:
         owner = DROPPED_ID if self.as_root else None
         for path, entry in files.items():
             write_file(self.home, path, entry, owner=owner)
+        settle_times(self.home, self.clock)
 
     def read(self) -> dict[str, Entry]:
         """Everything below the agent's folder. Call it only while no command runs."""
@@ -152,12 +187,12 @@ class Workspace:
             f"mount -t tmpfs -o {options},nosuid,nodev,mode=0711 crucible {base}",
             f"cd {base}",
             f"mkdir {' '.join(_FOLDERS)}",
-            "chmod 0755 home etc bin prefix exposed",
+            "chmod 0755 home etc bin prefix exposed pins session",
             "chmod 1777 tmp",
         ]
         if self.as_root:
             lines += [
-                f"chown {DROPPED_ID}:{DROPPED_ID} home",
+                f"chown {DROPPED_ID}:{DROPPED_ID} home session",
                 *_bind(self.runtime.bwrap_root, base / "bin"),
                 *_bind(self.runtime.prefix, base / "prefix"),
             ]
@@ -174,6 +209,18 @@ class Workspace:
         (etc / "alternatives").mkdir()
         if Path("/etc/ld.so.cache").is_file():
             shutil.copyfile("/etc/ld.so.cache", etc / "ld.so.cache")
+
+
+def _write_pins(folder: Path) -> None:
+    """Files that boxes see in the place of those of the kernel."""
+    for name, content in _PROC.items():
+        path = folder / "proc" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    (folder / "urandom").write_bytes(random_bytes())
+    pin = find_pin()
+    if pin is not None:
+        shutil.copyfile(pin, folder / "pin.so")
 
 
 def _bind(source: Path, target: Path) -> list[str]:
