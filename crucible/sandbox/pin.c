@@ -1,9 +1,10 @@
 /* Makes a program in a box see one clock and one source of randomness, whenever it runs.
  *
  * Preloaded. The wall clock starts at CRUCIBLE_CLOCK (seconds) in every process and moves by ten
- * microseconds with every look at it; file times after that moment are shown as that moment; random
- * bytes follow from CRUCIBLE_CLOCK. Monotonic clocks stay real, so that waiting works. Programs that
- * are linked statically, and calls inside the C library itself, are not reached.
+ * microseconds with every look at it; what was written since the workspace was made, of which this
+ * file is a part, is shown with the time at which the clock starts; random bytes follow from
+ * CRUCIBLE_CLOCK. Monotonic clocks stay real, so that waiting works. Programs that are linked
+ * statically, and calls inside the C library itself, are not reached.
  *
  * In a box randomness is no secret: nothing here may guard anything.
  */
@@ -22,6 +23,7 @@
 #include <unistd.h>
 
 #define TICK_NS 10000ull
+#define OWN_PATH "/opt/crucible/pin.so"
 
 static uint64_t ticks, random_state;
 
@@ -121,9 +123,22 @@ uint32_t arc4random(void) { return (uint32_t)next_random(); }
 void arc4random_buf(void *out, size_t size) { fill(out, size); }
 uint32_t arc4random_uniform(uint32_t bound) { return bound ? (uint32_t)(next_random() % bound) : 0; }
 
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+static time_t made(void)
+{
+    static time_t moment;
+    if (!moment) {
+        struct stat own;
+        __typeof__(&fstatat) real = REAL(fstatat);
+        moment = real(AT_FDCWD, OWN_PATH, &own, 0) ? INT32_MAX : own.st_mtim.tv_sec;
+    }
+    return moment;
+}
+
 static void clamp(struct timespec *moment)
 {
-    if (moment->tv_sec > start_of_clock()) {
+    if (moment->tv_sec >= made()) {
         moment->tv_sec = start_of_clock();
         moment->tv_nsec = 0;
     }
@@ -138,8 +153,6 @@ static int shown(int result, struct stat *out)
     }
     return result;
 }
-
-#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 int fstatat(int folder, const char *restrict path, struct stat *restrict out, int flags)
 {
@@ -184,7 +197,7 @@ int lstat64(const char *restrict path, struct stat64 *restrict out)
 
 static void clamp_x(struct statx_timestamp *moment)
 {
-    if (moment->tv_sec > (int64_t)start_of_clock()) {
+    if (moment->tv_sec >= (int64_t)made()) {
         moment->tv_sec = (int64_t)start_of_clock();
         moment->tv_nsec = 0;
     }
