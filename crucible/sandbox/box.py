@@ -305,12 +305,16 @@ def _is_zombie(pid: int) -> bool:
 
 
 def _resident_bytes(pid: int) -> int:
-    """The resident memory of all processes below ``pid``."""
-    total = 0
-    for child in processes_below(pid):
-        try:
-            with open(f"/proc/{child}/statm") as file:
-                total += int(file.read().split()[1])
-        except (OSError, IndexError, ValueError):
-            continue
-    return total * os.sysconf("SC_PAGE_SIZE")
+    """The resident memory of all processes below ``pid``; what they share counts once."""
+    return sum(map(_own_bytes, processes_below(pid)))
+
+
+def _own_bytes(pid: int) -> int:
+    """A process's proportional share of memory, or all of it where the kernel does not say."""
+    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/smaps_rollup") as file:
+        for line in file:
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0

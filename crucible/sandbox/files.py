@@ -6,7 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -120,37 +120,28 @@ def read_tree(root: Path) -> dict[str, Entry]:
     """
     entries: dict[str, Entry] = {}
     budget = [MAX_TREE_BYTES]
-    handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with _unlocked(root) as handle:
         for name, entry in _walk(handle, "", budget):
             entries[name] = entry
             if len(entries) > MAX_TREE_ENTRIES:
                 raise EpisodeError(f"the workspace holds more than {MAX_TREE_ENTRIES} files")
-    finally:
-        os.close(handle)
     return dict(sorted(entries.items()))
 
 
 def settle_times(root: Path, seconds: int) -> None:
     """Give everything below ``root``, and ``root``, whose time is later than ``seconds`` that time;
     links are not followed."""
-    handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with _unlocked(root) as handle:
         _settle(handle, seconds)
         os.utime(handle, (seconds, seconds))
-    finally:
-        os.close(handle)
 
 
 def _settle(folder: int, seconds: int, depth: int = 0) -> None:
     for name in os.listdir(folder):
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISDIR(status.st_mode) and depth < 2 * MAX_SEGMENTS:
-            handle = _open_shut(name, _FOLDER_FLAGS, folder, status.st_mode)
-            try:
+            with _unlocked(name, folder) as handle:
                 _settle(handle, seconds, depth + 1)
-            finally:
-                os.close(handle)
         if status.st_mtime > seconds:
             os.utime(name, (seconds, seconds), dir_fd=folder, follow_symlinks=False)
 
@@ -171,11 +162,8 @@ def _walk(folder: int, prefix: str, budget: list[int]) -> Iterator[tuple[str, En
         if stat.S_ISDIR(mode):
             yield path, Entry("folder")
             if path.count("/") < 2 * MAX_SEGMENTS:
-                handle = _open_shut(name, _FOLDER_FLAGS, folder, mode)
-                try:
+                with _unlocked(name, folder) as handle:
                     yield from _walk(handle, f"{path}/", budget)
-                finally:
-                    os.close(handle)
         elif stat.S_ISLNK(mode):
             yield path, Entry("link", os.fsencode(os.readlink(name, dir_fd=folder)))
         elif stat.S_ISREG(mode):
@@ -201,24 +189,42 @@ def _open_shut(name: str, flags: int, folder: int, mode: int) -> int:
 
 
 @contextmanager
-def _opened(root: Path, folders: list[str], *, owner: int | None) -> Iterator[int]:
-    """A handle of the folder at the end of ``folders``, each made if it is not there."""
-    handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _unlocked(name: str | Path, folder: int | None = None) -> Iterator[int]:
+    """A handle of a folder, of which its owner may have taken all permissions; they are as they
+    were afterwards."""
+    mode = stat.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    is_shut = mode & stat.S_IRWXU != stat.S_IRWXU
+    if is_shut:
+        os.chmod(name, mode | stat.S_IRWXU, dir_fd=folder)
+    handle = os.open(name, _FOLDER_FLAGS, dir_fd=folder)
     try:
-        for name in folders:
-            try:
-                below = os.open(name, _FOLDER_FLAGS, dir_fd=handle)
-            except (FileNotFoundError, NotADirectoryError, OSError):
-                _clear(handle, name)
-                os.mkdir(name, 0o755, dir_fd=handle)
-                below = os.open(name, _FOLDER_FLAGS, dir_fd=handle)
-                if owner is not None:
-                    os.fchown(below, owner, owner)
-            os.close(handle)
-            handle = below
         yield handle
     finally:
+        if is_shut:
+            os.fchmod(handle, mode)
         os.close(handle)
+
+
+@contextmanager
+def _opened(root: Path, folders: list[str], *, owner: int | None) -> Iterator[int]:
+    """A handle of the folder at the end of ``folders``, each made if it is not there."""
+    with ExitStack() as stack:
+        handle = stack.enter_context(_unlocked(root))
+        for name in folders:
+            if not _is_folder(handle, name):
+                _clear(handle, name)
+                os.mkdir(name, 0o755, dir_fd=handle)
+                if owner is not None:
+                    os.chown(name, owner, owner, dir_fd=handle, follow_symlinks=False)
+            handle = stack.enter_context(_unlocked(name, handle))
+        yield handle
+
+
+def _is_folder(folder: int, name: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False
 
 
 def _clear(folder: int, name: str) -> None:
@@ -230,10 +236,7 @@ def _clear(folder: int, name: str) -> None:
     if not stat.S_ISDIR(mode):
         os.unlink(name, dir_fd=folder)
         return
-    handle = _open_shut(name, _FOLDER_FLAGS, folder, mode)
-    try:
+    with _unlocked(name, folder) as handle:
         for child in os.listdir(handle):
             _clear(handle, child)
-    finally:
-        os.close(handle)
     os.rmdir(name, dir_fd=folder)
