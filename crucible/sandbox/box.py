@@ -34,6 +34,8 @@ __all__ = [
 
 HOME = "/home/agent"
 SESSION = "/run/session"
+PROGRAMS = "/opt/crucible/bin"
+"""Where boxes have the interpreter that runs Crucible, wherever the host has it."""
 POLL_S = 0.05
 
 _ENVIRONMENT = {
@@ -42,6 +44,7 @@ _ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "LC_ALL": "C.UTF-8",
     "LOGNAME": "agent",
+    "PATH": f"{PROGRAMS}:/usr/bin:/bin:/usr/sbin:/sbin",
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONHASHSEED": "0",
     "SHELL": "/bin/bash",
@@ -199,6 +202,8 @@ def box_options(
         options += ["--ro-bind", str(prefix), str(runtime.prefix)]
     for folder in [] if for_worker else _masked(runtime.prefix):
         options += ["--size", "4096", "--tmpfs", str(folder), "--remount-ro", str(folder)]
+    for name in ("python", "python3"):
+        options += ["--symlink", str(runtime.python), f"{PROGRAMS}/{name}"]
     if with_pytest:
         for path in pytest_paths():
             options += ["--ro-bind", str(path), f"{SITE}/{path.name}"]
@@ -219,8 +224,7 @@ def box_options(
     for target, source in workspace.exposed.items():
         options += ["--ro-bind", str(source), str(target)]
     options += ["--remount-ro", "/", "--chdir", HOME]
-    path_value = f"{runtime.python.parent}:/usr/bin:/bin:/usr/sbin:/sbin"
-    for name, value in {**_ENVIRONMENT, "PATH": path_value}.items():
+    for name, value in _ENVIRONMENT.items():
         options += ["--setenv", name, value]
     return options
 

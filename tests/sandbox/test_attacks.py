@@ -7,10 +7,8 @@ the tests; with CRUCIBLE_TEST_LONG=1, root runs them as an ordinary user as well
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
-import sys
 import tarfile
 import time
 import zipfile
@@ -18,9 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from boxes import needs_box
+from boxes import needs_box, ordinary_user
 
-import crucible
 from crucible.sandbox import BoxResult, Entry, SandboxPolicy, Workspace, check_path, run_in_box
 from crucible.sandbox.runtime import find_runtime
 
@@ -327,38 +324,20 @@ def test_no_attack_leaves_a_process_or_a_mount_behind() -> None:
     assert str(made.base) not in Path("/proc/self/mounts").read_text()
 
 
-def readable_python() -> str:
-    """An interpreter of this version that an ordinary user can run."""
-    own = Path(sys.executable).resolve()
-    if all(folder.stat().st_mode & 0o001 for folder in own.parents):
-        return sys.executable
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    other = shutil.which(f"python{version}", path="/usr/bin")
-    if other is None:
-        pytest.skip(f"{own} and no other Python {version} can be run by an ordinary user")
-    return other
-
-
 @pytest.mark.skipif(not LONG, reason="set CRUCIBLE_TEST_LONG=1 to run them as an ordinary user too")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become an ordinary user")
-def test_all_of_them_as_an_ordinary_user(tmp_path_factory: pytest.TempPathFactory) -> None:
-    home = Path("/tmp") / f"crucible-ordinary-{os.getpid()}"
-    home.mkdir(mode=0o777)
-    home.chmod(0o777)
-    user = ["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "--"]
+def test_all_of_them_as_an_ordinary_user() -> None:
     tests = [str(Path(__file__).with_name(name)) for name in ("test_attacks.py", "test_box.py")]
-    command = [*user, readable_python(), "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
-    environment = {**os.environ, "HOME": str(home), "CRUCIBLE_TEST_LONG": "0"}
-    environment |= {"PYTEST_ADDOPTS": f"--basetemp={home}/t", "PYTHONDONTWRITEBYTECODE": "1"}
-    root = Path(crucible.__file__).parent.parent
-    environment["PYTHONPATH"] = os.pathsep.join([*sys.path, str(root)])
-    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
-        environment.pop(name, None)
-    try:
+    with ordinary_user() as (python, environment):
+        environment |= {"CRUCIBLE_TEST_LONG": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+        environment["PYTEST_ADDOPTS"] = f"--basetemp={environment['HOME']}/t"
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=600, cwd=home
+            [*python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            cwd=environment["HOME"],
         )
-        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-        assert " passed" in done.stdout
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert " passed" in done.stdout
