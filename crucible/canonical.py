@@ -323,7 +323,8 @@ def _decoded_array(body: Any) -> Any:
         raise TextError("a tagged array needs exactly dtype, shape and data")
     dtype, shape = body["dtype"], body["shape"]
     known = {f"{'|' if n == 1 else '<'}{k}{n}" for k, ns in _ARRAY_ITEM_BYTES.items() for n in ns}
-    if dtype not in known or not isinstance(shape, list) or len(shape) > 32:
+    is_known = isinstance(dtype, str) and dtype in known
+    if not is_known or not isinstance(shape, list) or len(shape) > 32:
         raise TextError(f"a tagged array has dtype {dtype!r:.40} and shape {shape!r:.40}")
     if not all(type(size) is int and size >= 0 for size in shape):
         raise TextError(f"a tagged array has shape {shape!r:.80}")

@@ -140,7 +140,7 @@ def _check_files(reading: Reading, manifest: Manifest) -> None:
     for name in unlisted_files(reading.folder, manifest):
         reading.find(name, "this file is not in the manifest")
     for shard in manifest.shards_of("worlds"):
-        _check_bytes(reading, shard)
+        _check_rows(reading, shard, intact=_check_bytes(reading, shard))
     try:
         reading.worlds = read_worlds(reading.folder, manifest)
     except FormatError as error:
@@ -175,21 +175,30 @@ def _shard_rows(reading: Reading, shard: Shard) -> Iterator[Row]:
     """The rows of one shard. A shard whose bytes or root are wrong makes all its rows tampered,
     so it is read once to know its root and once more for its rows."""
     intact = _check_bytes(reading, shard)
+    is_whole = _check_rows(reading, shard, intact=intact)
+    if is_whole is None:
+        return
+    intact = intact and is_whole
+    for columns in read_rows(reading.folder / shard.path, "trajectories"):
+        yield _read_row(reading, columns, shard, intact=intact)
+
+
+def _check_rows(reading: Reading, shard: Shard, *, intact: bool) -> bool | None:
+    """Whether a shard has the rows and the root that the manifest states; None where it cannot be
+    read. What is wrong in a shard whose bytes are wrong is not said twice."""
     try:
-        leaves = [leaf_hash(row) for row in read_rows(reading.folder / shard.path, "trajectories")]
+        leaves = [leaf_hash(row) for row in read_rows(reading.folder / shard.path, shard.config)]
     except FormatError as error:
         if intact:
             reading.find(shard.path, str(error))
-        return
+        return None
     if len(leaves) != shard.rows:
         reading.find(shard.path, f"expected {shard.rows} rows, found {len(leaves)}")
-        intact = False
+        return False
     root = merkle_root(leaves).hex()
     if intact and root != shard.root:
         reading.find(shard.path, f"expected root {shard.root}, found {root}")
-        intact = False
-    for columns in read_rows(reading.folder / shard.path, "trajectories"):
-        yield _read_row(reading, columns, shard, intact=intact)
+    return root == shard.root
 
 
 def _loose_rows(reading: Reading, path: Path) -> Iterator[Row]:
@@ -280,7 +289,7 @@ def check_counts(reading: Reading) -> None:
     for recording in by_recording:
         reading.find(f"recording {recording[:16]}", "rows name a recording that is not there")
     _check_plans(reading, manifest)
-    if by_world != Counter(manifest.worlds):
+    if manifest.worlds != {digest: by_world[digest] for digest in reading.worlds}:
         reading.find("crucible/manifest.json", "its counts by world are not those of the rows")
     if reading.card is not None:
         try:

@@ -168,6 +168,10 @@ def _to_dict(trajectory: Trajectory) -> dict[str, Any]:
 def _from_dict(body: dict[str, Any]) -> Trajectory:
     fields = _checked(body, _TRAJECTORY_TYPES, "trajectory")
     world_row = _checked(fields["world"], _WORLD_TYPES, "world")
+    if not all(isinstance(need, str) for need in world_row["toolchain_needs"]):
+        raise FormatError("world: toolchain_needs must be texts")
+    if (fields["messages"] is None) != (fields["tools"] is None):
+        raise FormatError("trajectory: messages and tools are there together or not at all")
     world = World.from_row(world_row)
     if world.digest != world_row["world"]:
         raise FormatError(f"world: expected digest {world_row['world']}, found {world.digest}")

@@ -10,17 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from crucible.anchors import Anchors
+from crucible.dataset.shards import approximate_bytes
 from crucible.errors import EnvironmentUnknownError, FormatError
 from crucible.integrity import Reading, Row, check_counts, open_for_verify, read_all
 from crucible.isolation import Placement, placement_of
 from crucible.judging import UNPLANNED, Judgement, Rerun, RerunJob, judge, rerun_jobs
 from crucible.trajectory import Trajectory
-from crucible.verdicts import Verdict, VerificationReport
+from crucible.verdicts import Finding, Verdict, VerificationReport
 from crucible.workers import WorkerCrew, WorkerDiedError, run_in_workers
+from crucible.worlds import world_lie
 
 __all__ = ["Shared", "verify_dataset", "verify_trajectory"]
 
 BATCH_EPISODES = 16
+BATCH_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,7 @@ def verify_trajectory(
 ) -> VerificationReport:
     """Re-run one trajectory, as a report of one row without a root."""
     world = trajectory.world
+    lie = None if trajectory.file_version is not None else world_lie(world)
     placement = placement_of(world, is_own=False)
     if trajectory.file_version is not None:
         judgement = _judge_legacy(trajectory, placement)
@@ -98,7 +102,7 @@ def verify_trajectory(
         planned=1,
         withheld=0,
         num_transcripts=1,
-        findings=(),
+        findings=(Finding(f"world {world.digest[:16]}", lie),) if lie else (),
         verdicts=(verdict,),
         allow_unanchored=allow_unanchored,
     )
@@ -165,14 +169,16 @@ def _judged(
 
 
 def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
-    """Rows that are re-run in the same place, some at a time."""
+    """Rows that are re-run in the same place, some at a time and few where they are large."""
     batch: list[Row] = []
+    size = 0
     for row in rows:
         moved = batch and row.placement.boxed != batch[0].placement.boxed
-        if moved or len(batch) == BATCH_EPISODES:
+        if moved or len(batch) == BATCH_EPISODES or size > BATCH_BYTES:
             yield batch
-            batch = []
+            batch, size = [], 0
         batch.append(row)
+        size += approximate_bytes(row.columns)
     if batch:
         yield batch
 

@@ -21,6 +21,11 @@ NOT_REPLAYED = "Nothing in this dataset has been replayed by its publisher."
 
 _BEGIN, _END = "<!-- crucible:begin -->", "<!-- crucible:end -->"
 _TAGS = ["crucible", "trajectories", "agent-traces", "reinforcement-learning", "rl-environment"]
+_REPO_ID = r"[\w.-]+(?:/[\w.-]+)?"
+_REPLAY_LINE = re.escape(NOT_REPLAYED) + (
+    r"|Before publishing, all \d+ episodes were re-run with Crucible [\w.+-]+ and every claim came "
+    r"out equal\. That is the publisher's word: verify it\."
+)
 _STATED = re.compile(r"^(root|manifest): `([0-9a-f]{64})`$", re.MULTILINE)
 
 
@@ -41,6 +46,7 @@ def render_card(
     import yaml
 
     front, body = _split(previous) if previous else ({}, None)
+    front = {key: value for key, value in front.items() if not _is_evaluated(key)}
     front.update(keys or {})
     front["configs"] = _configs(manifest)
     front["tags"] = list(dict.fromkeys([*_TAGS, *_list(front.get("tags"))]))
@@ -66,6 +72,9 @@ def check_card(text: str, manifest: Manifest) -> None:
         IntegrityError: if it loads something else or states another root.
     """
     front = front_matter(text)
+    evaluated = [key for key in front if _is_evaluated(key)]
+    if evaluated:
+        raise IntegrityError(f"{CARD_PATH}: {evaluated[0]!r:.40} changes what load_dataset gives")
     if front.get("configs") != _configs(manifest):
         raise IntegrityError(
             f"{CARD_PATH}: configs load something else than the files in the manifest"
@@ -77,18 +86,28 @@ def check_card(text: str, manifest: Manifest) -> None:
 
 
 def check_figures(text: str, manifest: Manifest, stats: DatasetStats) -> None:
-    """Nothing, if the figures in the generated block of the card are those of the rows.
+    """Nothing, if the generated block of the card is what the rows give, whatever the publisher
+    says of his replay.
 
     Raises:
-        IntegrityError: if one is not.
+        IntegrityError: if it is not.
     """
-    block = text.partition(_BEGIN)[2].partition(_END)[0].splitlines()
-    table = _table(stats)
-    expected = [_summary(manifest, stats), *table]
-    found = [line for line in block if line.startswith("|") or line == expected[0]]
-    if found != expected:
-        wrong = next((line for line in expected if line not in found), "another order or number")
-        raise IntegrityError(f"{CARD_PATH}: its figures are not those of the rows: {wrong}")
+    found = text.partition(_BEGIN)[2].partition(_END)[0].strip("\n").split("\n")
+    expected = _block(manifest, stats, "").split("\n")
+    if text.count(_BEGIN) != 1 or text.count(_END) != 1 or len(found) != len(expected):
+        raise IntegrityError(f"{CARD_PATH}: its generated block is not the one of these rows")
+    for line, wanted in zip(found, expected, strict=True):
+        pattern = re.escape(wanted).replace("REPO_ID", _REPO_ID) if wanted else _REPLAY_LINE
+        if line != wanted and not re.fullmatch(pattern, line):
+            raise IntegrityError(
+                f"{CARD_PATH}: its generated block is not the one of these rows: expected "
+                f"{wanted!r:.200}, found {line!r:.200}"
+            )
+
+
+def _is_evaluated(key: object) -> bool:
+    """Whether ``datasets`` acts on a key of the YAML, ``configs`` aside."""
+    return "dataset_info" in str(key) or ("config" in str(key) and key != "configs")
 
 
 def _pairs(pairs: list[tuple[str, str]]) -> str:
@@ -107,9 +126,14 @@ def front_matter(text: str) -> dict[str, Any]:
 def _split(text: str) -> tuple[dict[str, Any], str]:
     import yaml
 
-    match = re.match(r"---\r?\n(.*?)\r?\n---\r?\n?", text, re.DOTALL)
-    if match is None:
+    # Exactly one way to read it: the Hub's client and ours look for the end by different rules.
+    lines = text.split("\n")
+    end = next((i for i, line in enumerate(lines) if i and line.startswith("---")), None)
+    if lines[0] != "---" or end is None or lines[end] != "---":
         raise FormatError(f"{CARD_PATH} does not begin with YAML between two --- lines")
+    yaml_text = "\n".join(lines[1:end])
+    if not yaml_text.replace("\n", "").replace("\t", "").isprintable():
+        raise FormatError(f"{CARD_PATH}: the YAML holds a control character or line separator")
 
     class Strict(yaml.SafeLoader):
         """Refuses a key that occurs twice, of which readers would take different ones."""
@@ -121,12 +145,12 @@ def _split(text: str) -> tuple[dict[str, Any], str]:
             return super().construct_mapping(node, deep)
 
     try:
-        front = yaml.load(match[1], Loader=Strict)
+        front = yaml.load(yaml_text, Loader=Strict)
     except (yaml.YAMLError, RecursionError, ValueError, TypeError) as error:
         raise FormatError(f"{CARD_PATH}: the YAML cannot be read: {error}") from None
     if not isinstance(front, dict):
         raise FormatError(f"{CARD_PATH}: the YAML is not a mapping")
-    return front, text[match.end() :]
+    return front, "\n".join(lines[end + 1 :])
 
 
 def _list(value: Any) -> list[Any]:

@@ -113,9 +113,9 @@ def _text_paths(schema: pa.Schema) -> list[str]:
         if pa.types.is_struct(kind):
             for child in kind:
                 yield from of(child.type, f"{path}.{child.name}")
-        elif pa.types.is_list(kind):
+        elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
             yield from of(kind.value_type, f"{path}.list.element")
-        elif pa.types.is_string(kind):
+        elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
             yield path
 
     return [path for field in schema for path in of(field.type, field.name)]

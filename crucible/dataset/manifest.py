@@ -201,6 +201,8 @@ class Manifest:
             extends=body["extends"],
         )
         _check_shards(manifest.shards)
+        if len(set(ids)) != len(ids):
+            raise FormatError(f"{MANIFEST_PATH}: a recording is listed twice")
         for stated, recording in zip(ids, manifest.recordings, strict=True):
             _check_recording(recording, stated)
         if manifest.root != body["root"]:

@@ -13,7 +13,7 @@ from crucible.dataset.schema import schema_of
 from crucible.fingerprints import leaf_hash
 from crucible.merkle import merkle_root
 
-__all__ = ["ShardWriter"]
+__all__ = ["ShardWriter", "approximate_bytes"]
 
 ROW_GROUP_BYTES = 32 * 1024 * 1024
 ROW_GROUP_ROWS = 4096
@@ -44,7 +44,7 @@ class ShardWriter:
     def add(self, row: dict[str, Any]) -> None:
         """Append one row that follows the schema of the config."""
         self._leaves.append(leaf_hash(row))
-        size = _approximate_bytes(row)
+        size = approximate_bytes(row)
         if self._pending and (
             self._pending_bytes + size > ROW_GROUP_BYTES or len(self._pending) >= ROW_GROUP_ROWS
         ):
@@ -116,14 +116,14 @@ class ShardWriter:
         self._start_shard()
 
 
-def _approximate_bytes(row: dict[str, Any]) -> int:
+def approximate_bytes(row: dict[str, Any]) -> int:
     """The size of a row's text and steps, close to its size in memory."""
     total = 0
     for value in row.values():
         if isinstance(value, str):
             total += len(value)
         elif isinstance(value, list):
-            total += sum(_approximate_bytes(v) if isinstance(v, dict) else 8 for v in value)
+            total += sum(approximate_bytes(v) if isinstance(v, dict) else 8 for v in value)
         else:
             total += 8
     return total

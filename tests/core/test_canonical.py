@@ -161,6 +161,8 @@ NOT_CANONICAL = [
     '{"$bytes":1}',
     '{"$ndarray":{"data":"","dtype":"<f8","shape":[1]}}',
     '{"$ndarray":{"data":"","dtype":"O","shape":[0]}}',
+    '{"$ndarray":{"data":"","dtype":["<f8"],"shape":[0]}}',
+    '{"$ndarray":{"data":"","dtype":{},"shape":[0]}}',
     '{"$ndarray":{"data":"","dtype":">f8","shape":[0]}}',
     '{"$ndarray":{"data":"","dtype":"<f8","shape":[-1]}}',
     '{"$ndarray":{"data":"","dtype":"<f8","shape":[true]}}',

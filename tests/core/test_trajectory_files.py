@@ -89,6 +89,8 @@ installed."""
         lambda body: body["trajectory"]["steps"][0].update(reward=1),
         lambda body: body["trajectory"]["steps"][0].update(action="1 "),
         lambda body: body["trajectory"].update(steps={}),
+        lambda body: body["trajectory"].update(tools="[]"),
+        lambda body: body["trajectory"]["world"].update(toolchain_needs=[1]),
     ],
 )
 def test_a_malformed_file_is_one_error(file: Path, change: Any) -> None:

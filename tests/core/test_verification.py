@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from crews import verify
 from tampering import Rows, data_path, edit_rows, flip_byte, forge_rows, forge_world
 from walking import RecordWalks, Up, Walk
 
-from crucible.dataset.folder import MANIFEST_PATH
+from crucible.dataset.folder import MANIFEST_PATH, read_manifest, write_dataset_files
+from crucible.dataset.manifest import Manifest
 from crucible.errors import CrucibleError, FormatError, TargetNotFoundError
 from crucible.rollouts import rollout
 from crucible.verdicts import VerificationReport
@@ -147,6 +149,27 @@ FILES: dict[str, Callable[[Path], Any]] = {
     "card with fewer planned": lambda d: replace_in(
         d / "README.md", "Planned attempts: 5", "Planned attempts: 50"
     ),
+    "card with a second summary": lambda d: replace_in(
+        d / "README.md", "<!-- crucible:begin -->\n", "<!-- crucible:begin -->\n99 episodes\n<!--\n"
+    ),
+    "card with a second block": lambda d: replace_in(
+        d / "README.md", "# Trajectories", "<!-- crucible:begin -->\n<!-- crucible:end -->"
+    ),
+    "card whose YAML ends elsewhere for others": lambda d: replace_in(
+        d / "README.md", "\n---\n", "\n---x: 1\nconfigs: []\n---\n"
+    ),
+    "card with a carriage return": lambda d: (d / "README.md").write_bytes(
+        (d / "README.md").read_bytes().replace(b"---\n", b"---\n# x\r---\n", 1)
+    ),
+    "card with another line separator": lambda d: replace_in(
+        d / "README.md", "---\n", "---\n# x\u2028configs: []\n"
+    ),
+    "card that casts": lambda d: replace_in(
+        d / "README.md", "---\n", "---\ndataset_info: {features: [{name: seed, dtype: bool}]}\n"
+    ),
+    "worlds with another root": lambda d: change_worlds_shard(d, root="0" * 64),
+    "worlds with more rows": lambda d: change_worlds_shard(d, rows=1000),
+    "worlds that are not there": lambda d: change_manifest_worlds(d),
     "card with one more row in its table": lambda d: replace_in(
         d / "README.md", "|---|", "| x | y | 9 | 9 | 100% | 1.000 | 1.0 |\n|---|"
     ),
@@ -154,6 +177,22 @@ FILES: dict[str, Callable[[Path], Any]] = {
         d / "README.md", "  default: true\n", "  default: true\n  filters: [[seed, '>', 2]]\n"
     ),
 }
+
+
+def change_worlds_shard(folder: Path, **changes: Any) -> None:
+    manifest = read_manifest(folder)
+    worlds, data = manifest.shards
+    write_manifest(folder, replace(manifest, shards=(replace(worlds, **changes), data)))
+
+
+def change_manifest_worlds(folder: Path) -> None:
+    manifest = read_manifest(folder)
+    write_manifest(folder, replace(manifest, worlds={**manifest.worlds, "0" * 64: 0}))
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    (folder / MANIFEST_PATH).unlink()
+    write_dataset_files(folder, manifest)
 
 
 def replace_by_link(path: Path, elsewhere: Path) -> None:
@@ -307,5 +346,16 @@ def test_what_a_world_says_of_itself_is_compared_with_what_is_here(
     folder = record_walks()
     forge_world(folder, WORLD_EDITS[name])
     report = check(folder)
+    assert report.exit_code == 1
+    assert report.findings[0].where.startswith("world ")
+
+
+def test_a_label_in_a_single_file_is_compared_with_what_is_here() -> None:
+    trajectory = rollout(Walk(), Up(), seed=0)
+    from crucible.registry import import_environment
+
+    import_environment("walking:Walk")
+    named = replace(trajectory.world, suite="guess-basics", suite_version="1", name="up-to-100")
+    report = verify_trajectory(replace(trajectory, world=named), allow_unanchored=True)
     assert report.exit_code == 1
     assert report.findings[0].where.startswith("world ")

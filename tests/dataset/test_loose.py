@@ -78,6 +78,24 @@ def test_other_parquet_files_are_no_dataset(tmp_path: Path) -> None:
         verify_dataset(tmp_path)
 
 
+@pytest.mark.parametrize("text", [pa.string(), pa.large_string()])
+def test_a_column_is_measured_before_it_is_decoded(
+    record_walks: RecordWalks, tmp_path: Path, text: pa.DataType
+) -> None:
+    table = pq.read_table(data_path(record_walks(seeds=(range(60),))))
+    index = table.schema.get_field_index("provenance")
+    value = pa.array(['{"a":"' + "x" * (2 << 20) + '"}'], text)
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * 60, pa.int32()), value).cast(text)
+    path = tmp_path / "bomb.parquet"
+    pq.write_table(table.set_column(index, "provenance", column), path, compression="zstd")
+    assert path.stat().st_size < 100_000
+    before = pa.total_allocated_bytes()
+    rows = read_loose_rows(path, "trajectories")
+    next(rows)
+    assert pa.total_allocated_bytes() - before < 32 << 20
+    assert len(list(rows)) == 59
+
+
 def test_a_dictionary_that_expands_beyond_a_row_is_refused(
     record_walks: RecordWalks, tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ CHANGES: list[tuple[str, Any]] = [
     ("split", lambda b: b["shards"][1].update(split="test")),
     ("config", lambda b: b["shards"][1].update(config="worlds")),
     ("shard twice", lambda b: b["shards"].append(b["shards"][1])),
+    ("recording twice", lambda b: b["recordings"].append(b["recordings"][0])),
     ("order", lambda b: b["shards"].reverse()),
     ("id", lambda b: b["recordings"][0].update(id="0" * 64)),
     ("nonce", lambda b: b["recordings"][0].update(nonce="x")),
