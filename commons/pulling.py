@@ -157,7 +157,7 @@ def _download(repo_id: str, commit: str, folder: Path) -> Manifest:
             repo_id,
             repo_type="dataset",
             revision=commit,
-            allow_patterns=[*paths, "LICENSE*"],
+            allow_patterns=[*paths, "LICENSE*", "NOTICE*"],
             local_dir=folder,
         )
     shutil.rmtree(folder / ".cache", ignore_errors=True)

@@ -106,7 +106,8 @@ def _problems(env: Environment, trajectory: Trajectory) -> Iterator[str]:
 def _turn_problems(
     env: Environment, trajectory: Trajectory, *, rest: list[JSON], observations: Sequence[str]
 ) -> Iterator[str]:
-    """Walk through the turns: each assistant message, then an answer for each of its actions."""
+    """Walk through the turns: each assistant message, then an answer for each of its actions.
+    After the last step nothing may follow but one more message of the assistant, without calls."""
     taken = 0
     while rest:
         message = rest.pop(0)
@@ -114,14 +115,18 @@ def _turn_problems(
             yield f"a {message['role']} message answers nothing"
             return
         calls = message.get("tool_calls") or [None]
+        if taken == trajectory.num_steps:
+            if rest or calls != [None]:
+                yield "something follows the end of the episode"
+            return
         for call, action in zip(calls, env.parse(message), strict=True):
             if taken == trajectory.num_steps:
-                return  # a message after the end makes no step
+                yield "a tool call follows the end of the episode"
+                return
             if canonical_text(action) != trajectory.steps[taken].action_text:
                 yield f"a message does not parse to the action of step {taken}"
             taken += 1
-            last = taken == trajectory.num_steps
-            if last and not rest:
+            if taken == trajectory.num_steps and not rest and call in (None, calls[-1]):
                 return
             if not rest or rest.pop(0) != _expected_answer(call, observations[taken]):
                 yield f"the answer to step {taken - 1} is not what the environment renders"

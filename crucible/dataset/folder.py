@@ -29,6 +29,7 @@ __all__ = [
     "write_dataset_files",
 ]
 
+_LICENCES = ("LICENSE", "LICENSE.md", "LICENSE.txt", "NOTICE", "NOTICE.txt")
 _FREE_SUFFIXES = (".png", ".jpg", ".jpeg", ".svg", ".gif", ".webp")
 
 
@@ -112,7 +113,7 @@ def read_trajectories(folder: Path) -> Iterator[Trajectory]:
 
 def unlisted_files(folder: Path, manifest: Manifest) -> list[str]:
     """:func:`unlisted_names` over the files of a folder."""
-    paths = (path for path in folder.rglob("*") if not path.is_dir())
+    paths = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
     return unlisted_names((path.relative_to(folder).as_posix() for path in paths), manifest)
 
 
@@ -131,7 +132,7 @@ def _is_free(name: str) -> bool:
         return base != ".huggingface.yaml"
     if name.startswith("crucible/verification/") and name.endswith(".json"):
         return True
-    return base.startswith("LICENSE") or name.lower().endswith(_FREE_SUFFIXES)
+    return name in _LICENCES or name.lower().endswith(_FREE_SUFFIXES)
 
 
 def write_dataset_files(folder: Path, manifest: Manifest) -> None:

@@ -58,6 +58,11 @@ def test_malformed_actions_are_shown_as_they_were_received() -> None:
     assert bind_messages(Guide(), with_chat(trajectory, lambda m: None)) is None
 
 
+def call_named(name: str) -> list[dict[str, Any]]:
+    function = {"name": "step", "arguments": '{"action":1}'}
+    return [{"id": name, "type": "function", "function": function}]
+
+
 BOUND: dict[str, Callable[[Messages], Any]] = {
     "as it is": lambda m: None,
     "with prose": lambda m: m[2].update(content="Let me think."),
@@ -102,6 +107,17 @@ UNBOUND: dict[str, Callable[[Messages], Any]] = {
     "no call": lambda m: m[2].pop("tool_calls"),
     "no function": lambda m: m[2]["tool_calls"][0].pop("function"),
     "empty": lambda m: m.clear(),
+    "answer after the end": lambda m: m.extend(
+        [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "You won."}]
+    ),
+    "two remarks after the end": lambda m: m.extend([{"role": "assistant", "content": "x"}] * 2),
+    "system message after the end": lambda m: m.append({"role": "system", "content": "x"}),
+    "call after the end": lambda m: m.append({**m[4], "tool_calls": call_named("call_9")}),
+    "parallel call after the end": lambda m: m[4]["tool_calls"].extend(call_named("call_9")),
+    "parallel call after the end without answers": lambda m: (
+        m.pop(),
+        m[4]["tool_calls"].extend(call_named("call_9")),
+    ),
 }
 
 

@@ -139,6 +139,11 @@ FILES: dict[str, Callable[[Path], Any]] = {
     "script": lambda d: (d / "walks.py").write_text(""),
     "hub config": lambda d: (d / ".huggingface.yaml").write_text("a: 1"),
     "infos": lambda d: (d / "dataset_infos.json").write_text("{}"),
+    "linked folder": lambda d: (d / "data" / "more").symlink_to(d.parent),
+    "link in a hidden place": lambda d: (d / "more").symlink_to("nowhere"),
+    "data that calls itself a licence": lambda d: shutil.copy(
+        data_path(d), d / "data" / "LICENSE.parquet"
+    ),
     "shard gone": lambda d: data_path(d).unlink(),
     "shard is a link": lambda d: replace_by_link(data_path(d), d.parent / "x"),
     "card gone": lambda d: (d / "README.md").unlink(),
