@@ -14,6 +14,7 @@ from crucible.dataset.files import file_sha256, is_regular
 from crucible.dataset.folder import (
     MANIFEST_PATH,
     add_world,
+    check_finished,
     is_dataset,
     read_card,
     read_manifest,
@@ -95,6 +96,7 @@ def open_for_verify(folder: Path) -> Reading:
         FormatError: if the manifest cannot be read at all.
     """
     check_encoder()
+    check_finished(folder)
     if not is_dataset(folder):
         return _open_loose(folder)
     manifest = read_manifest(folder)

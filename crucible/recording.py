@@ -13,6 +13,7 @@ from typing import Any
 from crucible.agent_specs import check_agent_spec, make_agent
 from crucible.canonical import check_encoder
 from crucible.dataset.folder import MANIFEST_PATH, read_manifest, write_dataset_files
+from crucible.dataset.journal import journal, recover
 from crucible.dataset.manifest import Manifest, Recording, Shard
 from crucible.dataset.schema import row_of
 from crucible.dataset.shards import ShardWriter
@@ -115,39 +116,58 @@ def record_plan(
     """Record every episode of ``plan`` into the dataset folder ``out``.
 
     A folder that holds a dataset is appended to: its shards stay as they are, and the new
-    manifest names the one it extends. ``on_episode`` is called with every row, in order.
+    manifest names the one it extends. If the recording does not come to its end, the folder is as
+    it was; what a recorder that was killed has left is taken away. ``on_episode`` is called with
+    every row, in order.
 
     Raises:
         UsageError: if ``out`` holds something that is not a dataset.
-        UnfinishedError: if ``out`` holds a recording that was interrupted.
+        FormatError: if the manifest that is there cannot be read.
     """
     check_encoder()
     with folder_lock(out):
+        recover(out)
         previous = _previous_manifest(out)
-        recording = Recording(secrets.token_hex(16), plan.to_dict(), plan.num_episodes, 0, 0)
-        remember_worlds(world.digest for world in plan.worlds)
-        counts, shards = _write_shards(
-            plan, out, recording.id, rows=_rows(plan, recording.id, workers), on=on_episode
-        )
-        recording = replace(
-            recording, recorded=plan.num_episodes, errored=counts.pop("errored"), interrupted=0
-        )
-        manifest = _merged(previous, shards, recording, counts)
-        remember_root(manifest.root)
-        write_dataset_files(out, manifest)
-        return RecordingSummary(manifest, recording)
+        with journal(out):
+            return _record(plan, out, previous, workers=workers, on_episode=on_episode)
+
+
+def _record(
+    plan: Plan,
+    out: Path,
+    previous: Manifest | None,
+    *,
+    workers: int | None,
+    on_episode: Callable[[dict[str, Any]], None],
+) -> RecordingSummary:
+    recording = Recording(secrets.token_hex(16), plan.to_dict(), plan.num_episodes, 0, 0)
+    remember_worlds(world.digest for world in plan.worlds)
+    rows = _rows(plan, recording.id, workers)
+    counts, shards = _write_shards(plan, out, rows, on_episode)
+    recording = replace(
+        recording, recorded=plan.num_episodes, errored=counts.pop("errored"), interrupted=0
+    )
+    manifest = _merged(previous, shards, recording, counts)
+    remember_root(manifest.root)
+    write_dataset_files(out, manifest)
+    return RecordingSummary(manifest, recording)
 
 
 def _previous_manifest(out: Path) -> Manifest | None:
     if (out / MANIFEST_PATH).exists():
         return read_manifest(out)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if out.exists() and (not out.is_dir() or _holds_files(out)):
         raise UsageError(f"{out} is not empty and holds no dataset: choose another --out")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"{out} cannot be made: {error.strerror}") from error
     return None
+
+
+def _holds_files(folder: Path) -> bool:
+    """Whether there is any file, those aside that a killed recorder had not yet given a name."""
+    return any(not path.name.endswith(".tmp") for path in folder.rglob("*") if not path.is_dir())
 
 
 def _rows(plan: Plan, recording_id: str, workers: int | None) -> Iterator[dict[str, Any]]:
@@ -194,10 +214,8 @@ def _record_entry(chunk: _Chunk, entry: PlanEntry) -> dict[str, Any]:
 def _write_shards(
     plan: Plan,
     out: Path,
-    recording_id: str,
-    *,
     rows: Iterator[dict[str, Any]],
-    on: Callable[[dict[str, Any]], None],
+    on_episode: Callable[[dict[str, Any]], None],
 ) -> tuple[dict[str, int], list[Shard]]:
     """Counts by world and of errored rows, and the shards that hold the rows."""
     worlds = ShardWriter(out, config="worlds", split="worlds")
@@ -213,7 +231,7 @@ def _write_shards(
             writers[split].add(row)
             counts[row["world"]] += 1
             counts["errored"] += row["error"] is not None
-            on(row)
+            on_episode(row)
         shards = [*worlds.close()]
         for split in sorted(writers):
             shards += writers[split].close()

@@ -12,22 +12,28 @@ from crucible.dataset.files import read_bounded, write_durably
 from crucible.dataset.manifest import MANIFEST_PATH, MAX_MANIFEST_BYTES, Manifest
 from crucible.dataset.rows import read_rows
 from crucible.dataset.stats import dataset_stats
-from crucible.errors import FormatError, TargetNotFoundError
+from crucible.errors import FormatError, TargetNotFoundError, UnfinishedError
 from crucible.trajectory import Trajectory
 from crucible.worlds import World
 
 __all__ = [
+    "JOURNAL_PATH",
     "MANIFEST_PATH",
     "add_world",
+    "check_finished",
     "is_dataset",
+    "is_unfinished",
     "read_card",
     "read_manifest",
     "read_trajectories",
     "read_worlds",
     "unlisted_files",
     "unlisted_names",
+    "write_card",
     "write_dataset_files",
 ]
+
+JOURNAL_PATH = "crucible/journal.json"
 
 _LICENCES = ("LICENSE", "LICENSE.md", "LICENSE.txt", "NOTICE", "NOTICE.txt")
 _FREE_SUFFIXES = (".png", ".jpg", ".jpeg", ".svg", ".gif", ".webp")
@@ -38,14 +44,35 @@ def is_dataset(folder: Path) -> bool:
     return os.path.lexists(folder / MANIFEST_PATH)
 
 
-def read_manifest(folder: Path) -> Manifest:
+def is_unfinished(folder: Path) -> bool:
+    """Whether ``folder`` is being recorded into, or was when the recorder was killed."""
+    return os.path.lexists(folder / JOURNAL_PATH)
+
+
+def check_finished(folder: Path) -> None:
+    """Nothing, if nobody is in the middle of writing ``folder``.
+
+    Raises:
+        UnfinishedError: if somebody is, or was killed.
+    """
+    if is_unfinished(folder):
+        raise UnfinishedError(
+            f"{folder} is being recorded into, or a recording there was killed: the next "
+            "crucible record into it takes away what is incomplete"
+        )
+
+
+def read_manifest(folder: Path, *, even_unfinished: bool = False) -> Manifest:
     """The manifest of the dataset in ``folder``.
 
     Raises:
+        UnfinishedError: if the folder is in the middle of a recording.
         TargetNotFoundError: if there is no such folder or manifest.
         FormatError: if the manifest is malformed.
     """
     path = folder / MANIFEST_PATH
+    if not even_unfinished:
+        check_finished(folder)
     if not is_dataset(folder):
         raise TargetNotFoundError(f"{folder} holds no dataset: {MANIFEST_PATH} is not there")
     return Manifest.from_bytes(read_bounded(path, MAX_MANIFEST_BYTES))
@@ -142,6 +169,15 @@ def write_dataset_files(folder: Path, manifest: Manifest) -> None:
         FormatError: if a shard cannot be read.
     """
     write_durably(folder / MANIFEST_PATH, manifest.to_bytes())
+    write_card(folder, manifest)
+
+
+def write_card(folder: Path, manifest: Manifest) -> None:
+    """Write the card, keeping its own text.
+
+    Raises:
+        FormatError: if a shard cannot be read.
+    """
     stats = dataset_stats(folder, manifest.shards_of("trajectories"))
     previous = read_card(folder) if (folder / CARD_PATH).is_file() else None
     card = render_card(manifest, stats, previous=previous)
