@@ -135,15 +135,6 @@ def run_in_workers(
         SandboxUnavailableError: if a box is needed and cannot be made here.
     """
     own = crew or WorkerCrew(function)
-
-    def run(job: Job, boxed: bool) -> Any:
-        try:
-            return own.run(job, boxed=boxed)
-        except WorkerDiedError:
-            if on_death is None:
-                raise
-            return on_death(job, lambda smaller: own.run(smaller, boxed=boxed, attempts=1))
-
     pool = ThreadPoolExecutor(workers, thread_name_prefix="crucible-worker")
     pending: deque[Future[Any]] = deque()
     finished = False
@@ -151,7 +142,7 @@ def run_in_workers(
         for job in jobs:
             boxed = is_boxed is not None and is_boxed(job)
             if boxed or workers > 1:
-                pending.append(pool.submit(run, job, boxed))
+                pending.append(pool.submit(_run_job, own, job, boxed, on_death))
             else:
                 pending.append(_finished(function(job)))
             if len(pending) >= workers * QUEUED_JOBS_PER_WORKER:
@@ -165,6 +156,20 @@ def run_in_workers(
         if crew is None or not finished:
             own.close()
         pool.shutdown(wait=True)
+
+
+def _run_job(
+    crew: WorkerCrew,
+    job: Job,
+    boxed: bool,
+    on_death: Callable[[Job, Callable[[Job], Any]], Any] | None,
+) -> Any:
+    try:
+        return crew.run(job, boxed=boxed)
+    except WorkerDiedError:
+        if on_death is None:
+            raise
+        return on_death(job, lambda smaller: crew.run(smaller, boxed=boxed, attempts=1))
 
 
 def _finished(result: Any) -> Future[Any]:

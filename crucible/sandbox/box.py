@@ -180,30 +180,14 @@ def box_options(
     """bwrap's options: every namespace, the host's system folders read-only, the workspace, and
     what it exposes. A worker of ours sees installed packages and the real clock: an environment
     that reads the clock must not look deterministic."""
-    base, runtime = workspace.base, workspace.runtime
-    prefix = base / "prefix" if workspace.as_root else runtime.prefix
+    base = workspace.base
     options = [
         *("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"),
         *("--unshare-cgroup-try", "--disable-userns", "--die-with-parent", "--new-session"),
         *("--uid", "1000", "--gid", "1000", "--hostname", "crucible", "--clearenv"),
         *("--cap-drop", "ALL"),
-        *("--ro-bind", "/usr", "/usr"),
+        *_system_options(workspace, for_worker=for_worker),
     ]
-    for name in ("bin", "sbin", "lib", "lib32", "lib64"):
-        path = Path("/", name)
-        if path.is_symlink():
-            options += ["--symlink", os.readlink(path), str(path)]
-        elif path.is_dir():
-            options += ["--ro-bind", str(path), str(path)]
-    options += ["--ro-bind", str(base / "etc"), "/etc"]
-    if Path("/etc/alternatives").is_dir():
-        options += ["--ro-bind", "/etc/alternatives", "/etc/alternatives"]
-    if not runtime.prefix.is_relative_to("/usr") and runtime.prefix not in workspace.exposed:
-        options += ["--ro-bind", str(prefix), str(runtime.prefix)]
-    for folder in [] if for_worker else _masked(runtime.prefix):
-        options += ["--size", "4096", "--tmpfs", str(folder), "--remount-ro", str(folder)]
-    for name in ("python", "python3"):
-        options += ["--symlink", str(runtime.python), f"{PROGRAMS}/{name}"]
     if with_pytest:
         for path in pytest_paths():
             options += ["--ro-bind", str(path), f"{SITE}/{path.name}"]
@@ -226,6 +210,29 @@ def box_options(
     options += ["--remount-ro", "/", "--chdir", HOME]
     for name, value in _ENVIRONMENT.items():
         options += ["--setenv", name, value]
+    return options
+
+
+def _system_options(workspace: Workspace, *, for_worker: bool) -> list[str]:
+    """What a box sees of the host's system: its programs and libraries, and the interpreter."""
+    base, runtime = workspace.base, workspace.runtime
+    prefix = base / "prefix" if workspace.as_root else runtime.prefix
+    options = ["--ro-bind", "/usr", "/usr"]
+    for name in ("bin", "sbin", "lib", "lib32", "lib64"):
+        path = Path("/", name)
+        if path.is_symlink():
+            options += ["--symlink", os.readlink(path), str(path)]
+        elif path.is_dir():
+            options += ["--ro-bind", str(path), str(path)]
+    options += ["--ro-bind", str(base / "etc"), "/etc"]
+    if Path("/etc/alternatives").is_dir():
+        options += ["--ro-bind", "/etc/alternatives", "/etc/alternatives"]
+    if not runtime.prefix.is_relative_to("/usr") and runtime.prefix not in workspace.exposed:
+        options += ["--ro-bind", str(prefix), str(runtime.prefix)]
+    for folder in [] if for_worker else _masked(runtime.prefix):
+        options += ["--size", "4096", "--tmpfs", str(folder), "--remount-ro", str(folder)]
+    for name in ("python", "python3"):
+        options += ["--symlink", str(runtime.python), f"{PROGRAMS}/{name}"]
     return options
 
 
