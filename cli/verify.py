@@ -128,6 +128,8 @@ def print_report(result: VerificationReport) -> None:
             "there is no manifest: whether these are all rows that were recorded, and who stands "
             "for them, is unknown"
         )
+    for file in result.skipped[:SHOWN_VERDICTS]:
+        print_line(f"left out: {file.where}: {file.what}")
     if result.unchecked_columns:
         names = ", ".join(result.unchecked_columns[:10])
         print_line(f"columns that are not Crucible's were not checked: {names}")

@@ -61,6 +61,7 @@ class Reading:
     loose: LooseFiles | None = None
     worlds: dict[str, World] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    skipped: list[Finding] = field(default_factory=list)
     transcripts: set[str] = field(default_factory=set)
     keys: Counter[tuple[str, str, int, int]] = field(default_factory=Counter)
     errored: Counter[str] = field(default_factory=Counter)
@@ -113,12 +114,14 @@ def _open_loose(folder: Path) -> Reading:
             "columns of trajectories"
         )
     reading = Reading(folder, None, loose)
+    for path in loose.unreadable:
+        reading.skipped.append(Finding(path.name, "it cannot be read as Parquet"))
     for path in loose.worlds:
         try:
             for row in read_loose_rows(path, "worlds"):
                 add_world(reading.worlds, row, path.name)
         except FormatError as error:
-            reading.find(path.name, str(error))
+            reading.skipped.append(Finding(path.name, str(error)))
     _check_worlds(reading)
     return reading
 
@@ -208,7 +211,7 @@ def _loose_rows(reading: Reading, path: Path) -> Iterator[Row]:
         for columns in read_loose_rows(path, "trajectories"):
             yield _read_row(reading, columns, None)
     except FormatError as error:
-        reading.find(path.name, str(error))
+        reading.skipped.append(Finding(path.name, str(error)))
 
 
 def _read_row(

@@ -63,6 +63,7 @@ _REPORT = _object(
     transcripts=_COUNT,
     completeness={"type": "string", "enum": ["checked", "unknown"]},
     unchecked_columns={"type": "array", "items": _TEXT},
+    skipped={"type": "array", "items": _object(where=_TEXT, what=_TEXT)},
     counts=_object(**dict.fromkeys(STATUSES, _COUNT)),
     findings={"type": "array", "items": _object(where=_TEXT, what=_TEXT)},
     unanchored=_TEXT_MAP,

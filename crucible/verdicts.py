@@ -74,7 +74,8 @@ class VerificationReport:
 
     ``root`` is None where there is no manifest to state it. ``completeness`` is ``checked`` where
     the rows were compared with what was planned, and ``unknown`` where there is no plan to
-    compare with; a single trajectory is ``checked``. ``unchecked_columns`` are not ours.
+    compare with; a single trajectory is ``checked``. ``unchecked_columns`` are not ours, and
+    ``skipped`` are files without a manifest that cannot be read.
     """
 
     root: str | None
@@ -87,6 +88,7 @@ class VerificationReport:
     allow_unanchored: bool = False
     completeness: str = "checked"
     unchecked_columns: tuple[str, ...] = ()
+    skipped: tuple[Finding, ...] = ()
 
     @property
     def counts(self) -> dict[Status, int]:
@@ -131,6 +133,7 @@ class VerificationReport:
             "transcripts": self.num_transcripts,
             "completeness": self.completeness,
             "unchecked_columns": list(self.unchecked_columns),
+            "skipped": [{"where": f.where, "what": f.what} for f in self.skipped],
             "counts": self.counts,
             "findings": [{"where": f.where, "what": f.what} for f in self.findings],
             "unanchored": self.unanchored,

@@ -68,6 +68,9 @@ def verify_dataset(
         verdicts.append(verdict)
     check_counts(reading)
     manifest = reading.manifest
+    if manifest is None and not verdicts:
+        why = f": {reading.skipped[0].what}" if reading.skipped else ""
+        raise FormatError(f"{folder} holds no row that can be read{why}")
     recordings = manifest.recordings if manifest else ()
     return VerificationReport(
         root=manifest.root if manifest else None,
@@ -80,6 +83,7 @@ def verify_dataset(
         allow_unanchored=allow_unanchored,
         completeness="checked" if manifest else "unknown",
         unchecked_columns=reading.loose.unchecked if reading.loose else (),
+        skipped=tuple(reading.skipped),
     )
 
 

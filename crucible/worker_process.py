@@ -44,8 +44,11 @@ def main() -> None:
 
 def _answer(answers: BinaryIO, result: Any) -> None:
     data = orjson.dumps(result)
-    answers.write(len(data).to_bytes(8, "big") + data)
-    answers.flush()
+    try:
+        answers.write(len(data).to_bytes(8, "big") + data)
+        answers.flush()
+    except BrokenPipeError:
+        os._exit(0)  # nobody waits for it any more
 
 
 def _receive_all(requests: BinaryIO, jobs: queue.SimpleQueue[Any]) -> None:

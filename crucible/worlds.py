@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from crucible.code_digests import LIVE, code_identity
 from crucible.env import Environment
 from crucible.errors import EnvironmentUnknownError
 from crucible.fingerprints import tagged_hash
-from crucible.suites import load_suite, loadable_suites, suite_names
+from crucible.suites import load_suite, loadable_suites
 
 __all__ = ["World", "bundled_worlds", "label_world", "world_lie", "world_of"]
 
@@ -107,7 +108,8 @@ def label_world(world: World) -> World:
     known = _suite_labels().get((world.env_id, world.kwargs_text))
     if known is None:
         return world
-    return replace(world, suite=known[0], suite_version=known[1], name=known[2])
+    suite, version, name = min(known)
+    return replace(world, suite=suite, suite_version=version, name=name)
 
 
 def world_lie(world: World) -> str | None:
@@ -138,15 +140,21 @@ def world_lie(world: World) -> str | None:
 
 
 def _label_lie(world: World) -> str | None:
-    if world.suite is None:
-        return None if world.name is None else "it has a name but no suite"
-    if world.suite not in suite_names():
+    """A label that is not what the installed suites call such a world. One of a suite that is not
+    here is the record's word."""
+    label = (world.suite, world.suite_version, world.name)
+    if label == (None, None, None):
         return None
-    suite = load_suite(world.suite)
-    if suite.version != world.suite_version:
+    if None in label:
+        return "its suite, the suite's version and its name are there together or not at all"
+    known = _suite_labels().get((world.env_id, world.kwargs_text), frozenset())
+    if label in known:
         return None
-    known = _suite_labels().get((world.env_id, world.kwargs_text))
-    if known != (world.suite, world.suite_version, world.name):
+    if known:
+        suite, version, name = min(known)
+        return f"it is {suite}/{name} of version {version}, not {world.label}"
+    is_here = any(suite.name == world.suite for suite in loadable_suites())
+    if is_here and load_suite(str(world.suite)).version == world.suite_version:
         return f"it is not the world {world.label} of that suite"
     return None
 
@@ -166,13 +174,13 @@ def bundled_worlds() -> frozenset[str]:
 
 
 @functools.cache
-def _suite_labels() -> dict[tuple[str, str], tuple[str, str, str]]:
-    """(env_id, kwargs text) → (suite, version, name) over every installed suite."""
+def _suite_labels() -> dict[tuple[str, str], frozenset[tuple[str, str, str]]]:
+    """(env_id, kwargs text) → every (suite, version, name) over the installed suites."""
     from crucible.registry import make
 
-    labels: dict[tuple[str, str], tuple[str, str, str]] = {}
+    labels: defaultdict[tuple[str, str], set[tuple[str, str, str]]] = defaultdict(set)
     for suite in loadable_suites():
         for entry in suite.worlds:
             kwargs = canonical_text(make(entry.env_id, entry.kwargs).kwargs())
-            labels.setdefault((entry.env_id, kwargs), (suite.name, suite.version, entry.name))
-    return labels
+            labels[entry.env_id, kwargs].add((suite.name, suite.version, entry.name))
+    return {key: frozenset(names) for key, names in labels.items()}

@@ -33,11 +33,13 @@ _ENCODINGS = PLAIN_ENCODINGS | {2, 8}
 
 @dataclass(frozen=True, slots=True)
 class LooseFiles:
-    """Parquet files by what their columns are; ``unchecked`` names columns that are not ours."""
+    """Parquet files by what their columns are; ``unchecked`` names columns that are not ours, and
+    ``unreadable`` the files that are no Parquet."""
 
     trajectories: tuple[Path, ...]
     worlds: tuple[Path, ...]
     unchecked: tuple[str, ...]
+    unreadable: tuple[Path, ...]
 
 
 def find_loose_files(folder: Path) -> LooseFiles:
@@ -49,10 +51,14 @@ def find_loose_files(folder: Path) -> LooseFiles:
     """
     found: dict[str, list[Path]] = {"trajectories": [], "worlds": []}
     unchecked: set[str] = set()
+    unreadable: list[Path] = []
     for number, path in enumerate(sorted(_parquet_files(folder))):
         if number >= MAX_FILES:
             raise FormatError(f"{folder}: more than {MAX_FILES} Parquet files and no manifest")
         names = _column_names(path)
+        if names is None:
+            unreadable.append(path)
+            continue
         for config, paths in found.items():
             ours = set(schema_of(config).names)
             if ours <= names:
@@ -60,7 +66,10 @@ def find_loose_files(folder: Path) -> LooseFiles:
                 unchecked |= names - ours
                 break
     return LooseFiles(
-        tuple(found["trajectories"]), tuple(found["worlds"]), tuple(sorted(unchecked))
+        tuple(found["trajectories"]),
+        tuple(found["worlds"]),
+        tuple(sorted(unchecked)),
+        tuple(unreadable),
     )
 
 
@@ -97,12 +106,12 @@ def _parquet_files(folder: Path) -> Iterator[Path]:
         yield from (here / name for name in names if name.endswith(".parquet"))
 
 
-def _column_names(path: Path) -> set[str]:
+def _column_names(path: Path) -> set[str] | None:
     try:
         with open_parquet(path, encodings=_ENCODINGS) as (file, _):
             return set(file.schema_arrow.names)
     except FormatError:
-        return set()
+        return None
 
 
 def _text_paths(schema: pa.Schema) -> list[str]:
@@ -126,6 +135,10 @@ def _same(found: pa.DataType, expected: pa.DataType) -> bool:
     import pyarrow as pa
 
     types = pa.types
+    if types.is_null(found):
+        return True  # what other tools write for a column without values
+    if types.is_integer(expected):
+        return bool(types.is_integer(found))
     if types.is_dictionary(found):
         return _same(found.value_type, expected)
     if types.is_string(expected):

@@ -74,7 +74,7 @@ def open_parquet(
                     raise FormatError("its footer is read in two ways")
                 yield file, len(groups)
     except FormatError as error:
-        raise FormatError(f"{path.name} cannot be read as Parquet: {error}") from None
+        raise FormatError(f"{path.name}: {str(error).removeprefix(f'{path.name}: ')}") from None
     except (pa.ArrowException, OSError, UnicodeDecodeError, ValueError) as error:
         raise FormatError(f"{path.name} cannot be read as Parquet: {error}") from None
 

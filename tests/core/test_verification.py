@@ -340,6 +340,7 @@ WORLD_EDITS: dict[str, dict[str, Any]] = {
     "needs": {"toolchain_needs": ("sqlite",)},
     "distribution": {"distribution": "trusted", "distribution_version": "1"},
     "label of another suite": {"suite": "sql-skills", "suite_version": "1", "name": "payroll"},
+    "label of a suite that is not here, without its version": {"suite": "olympiad", "name": "x"},
     "name without a suite": {"name": "payroll"},
 }
 
@@ -364,3 +365,22 @@ def test_a_label_in_a_single_file_is_compared_with_what_is_here() -> None:
     report = verify_trajectory(replace(trajectory, world=named), allow_unanchored=True)
     assert report.exit_code == 1
     assert report.findings[0].where.startswith("world ")
+
+
+LABELS = [
+    ("olympiad", "1", "hardest"),
+    ("guess-basics", "2", "up-to-100"),
+    ("guess-basics", "1", "up-to-1000"),
+    ("guess-basics", None, "up-to-100"),
+]
+
+
+@pytest.mark.parametrize(("suite", "version", "name"), LABELS)
+def test_a_bundled_world_carries_its_own_label_or_none(
+    record_walks: RecordWalks, suite: str, version: str | None, name: str
+) -> None:
+    folder = record_walks(world="guess-basics/up-to-100", agent="oracle")
+    forge_world(folder, {"suite": suite, "suite_version": version, "name": name})
+    assert check(folder).exit_code == 1
+    forge_world(folder, {"suite": None, "suite_version": None, "name": None})
+    assert check(folder).findings == ()

@@ -121,5 +121,22 @@ def test_a_column_of_another_type_is_refused(
     pq.write_table(table.set_column(index, name, other), tmp_path / "other.parquet")
     with pytest.raises(FormatError, match=f"column {name} is not of type"):
         list(read_loose_rows(tmp_path / "other.parquet", "trajectories"))
-    report_code = main(["verify", str(tmp_path), "--workers", "1"])
-    assert report_code in (1, 2)
+    with pytest.raises(FormatError, match="holds no row that can be read"):
+        verify_dataset(tmp_path, workers=1)
+
+
+def test_a_copy_by_pandas_is_no_lie_and_a_broken_file_is_left_out(
+    record_walks: RecordWalks, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = record_walks()
+    (tmp_path / "copy").mkdir()
+    for config, name in (("trajectories", "train"), ("worlds", "worlds")):
+        frame = load_dataset(str(folder), config, split=name).to_pandas()
+        frame.to_parquet(tmp_path / "copy" / f"{name}.parquet")
+    (tmp_path / "copy" / "broken.parquet").write_bytes(b"PAR1 but no more")
+    report = verify_dataset(tmp_path / "copy", workers=1)
+    assert report.counts["reproduced"] == report.num_rows == 5
+    assert [file.where for file in report.skipped] == ["broken.parquet"]
+    assert report.exit_code == 3
+    assert main(["verify", str(tmp_path / "copy"), "--workers", "1"]) == 3
+    assert "left out: broken.parquet: it cannot be read" in capsys.readouterr().out
