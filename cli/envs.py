@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from crucible.cli.check import check_environment
 from crucible.cli.console import JsonOption, print_json, print_line, print_table
 
 __all__ = ["app"]
@@ -72,6 +73,9 @@ def show_environment(
         for w in shown["worlds"]
     ]
     print_table(("world", "environment", "version", "digest"), rows)
+
+
+app.command("check")(check_environment)
 
 
 def _first_line(cls: type) -> str:

@@ -11,7 +11,7 @@ from crucible.commons.client import check_repo_id, hub_api, hub_errors
 from crucible.dataset.files import read_bounded
 from crucible.dataset.folder import MANIFEST_PATH, read_manifest
 from crucible.dataset.manifest import MAX_MANIFEST_BYTES, Manifest
-from crucible.proofs import InclusionProof, prove_row, prove_shard, shard_of_row
+from crucible.proofs import InclusionProof, prove_row, prove_shards, shard_of_row
 
 __all__ = ["DatasetInfo", "dataset_info", "prove_row_of"]
 
@@ -48,8 +48,8 @@ class DatasetInfo:
             "tags": list(self.tags),
             "recordings": [{"id": r.id, **asdict(r)} for r in manifest.recordings],
             "shards": [
-                {**asdict(shard), "proof": prove_shard(manifest, shard).to_dict()}
-                for shard in manifest.shards
+                {**asdict(shard), "proof": proof.to_dict()}
+                for shard, proof in zip(manifest.shards, prove_shards(manifest), strict=True)
             ],
         }
 

@@ -109,6 +109,15 @@ class Environment(ABC):
         """Whether the episode so far reached its goal; None where there is no such notion."""
         return None
 
+    def canaries(self) -> dict[str, list[Action]]:
+        """Actions that look like a solution and are none, by name: ``crucible envs check`` plays
+        each, and every one that earns something is reported."""
+        return {}
+
+    def known_canaries(self) -> frozenset[str]:
+        """Names of canaries that the grader is known to pay, and documented to."""
+        return frozenset()
+
     def close(self) -> None:  # noqa: B027 - most environments hold nothing
         """Release what the environment holds."""
 

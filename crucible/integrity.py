@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -303,19 +304,41 @@ def check_counts(reading: Reading) -> None:
             reading.find(CARD_PATH, str(error))
 
 
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A plan that can be asked quickly: the ranges of its seeds are sorted, and joined where they
+    overlap."""
+
+    worlds: frozenset[str]
+    starts: list[int]
+    stops: list[int]
+    attempts: int
+
+    @classmethod
+    def by(cls, plan: dict[str, Any]) -> _Planned:
+        starts: list[int] = []
+        stops: list[int] = []
+        for start, stop in sorted(plan["seeds"]):
+            if stops and start <= stops[-1]:
+                stops[-1] = max(stop, stops[-1])
+            else:
+                starts.append(start)
+                stops.append(stop)
+        return cls(frozenset(plan["worlds"]), starts, stops, plan["attempts"])
+
+    def has(self, world: str, seed: int, attempt: int) -> bool:
+        """Whether the plan holds this episode."""
+        place = bisect.bisect_right(self.starts, seed) - 1
+        is_seed = place >= 0 and seed < self.stops[place]
+        return is_seed and world in self.worlds and 0 <= attempt < self.attempts
+
+
 def _check_plans(reading: Reading, manifest: Manifest) -> None:
     """Whether every row was planned by the recording that it names."""
-    plans = {entry.id: entry.plan for entry in manifest.recordings}
+    plans = {entry.id: _Planned.by(entry.plan) for entry in manifest.recordings}
     for recording, world, seed, attempt in reading.keys:
         plan = plans.get(recording)
-        if plan is None:
-            continue
-        planned = (
-            world in plan["worlds"]
-            and any(start <= seed < stop for start, stop in plan["seeds"])
-            and 0 <= attempt < plan["attempts"]
-        )
-        if not planned:
+        if plan is not None and not plan.has(world, seed, attempt):
             where = f"recording {recording[:16]}"
             reading.find(where, f"seed {seed}, attempt {attempt} of a world was never planned")
             return

@@ -6,26 +6,37 @@ Hashes are 32 bytes. A tree is given by its leaf hashes; ``size`` is their numbe
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 __all__ = [
     "consistency_path",
     "inclusion_path",
+    "inclusion_paths",
     "is_consistent",
     "merkle_root",
+    "prefix_roots",
     "root_of_inclusion",
 ]
 
 
 def merkle_root(leaves: Sequence[bytes]) -> bytes:
     """The Merkle tree hash over leaf hashes."""
-    if not leaves:
-        return hashlib.sha256(b"").digest()
-    level = list(leaves)
-    while len(level) > 1:
-        paired = [_node(level[i], level[i + 1]) for i in range(0, len(level) - 1, 2)]
-        level = paired + level[len(level) - len(level) % 2 :]
-    return level[0]
+    return _levels(leaves)[-1][0] if leaves else hashlib.sha256(b"").digest()
+
+
+def prefix_roots(leaves: Sequence[bytes]) -> Iterator[bytes]:
+    """The roots of the trees of the first 0, 1, 2 … leaves."""
+    yield merkle_root([])
+    whole: list[tuple[int, bytes]] = []  # perfect subtrees from left to right: size and hash
+    for leaf in leaves:
+        whole.append((1, leaf))
+        while len(whole) > 1 and whole[-1][0] == whole[-2][0]:
+            (size, right), (_, left) = whole.pop(), whole.pop()
+            whole.append((2 * size, _node(left, right)))
+        root = whole[-1][1]
+        for _, left in reversed(whole[:-1]):
+            root = _node(left, root)
+        yield root
 
 
 def inclusion_path(leaves: Sequence[bytes], index: int) -> list[bytes]:
@@ -36,12 +47,31 @@ def inclusion_path(leaves: Sequence[bytes], index: int) -> list[bytes]:
     """
     if not 0 <= index < len(leaves):
         raise IndexError(f"leaf {index} of {len(leaves)}")
-    if len(leaves) == 1:
-        return []
-    split = _split(len(leaves))
-    if index < split:
-        return [*inclusion_path(leaves[:split], index), merkle_root(leaves[split:])]
-    return [*inclusion_path(leaves[split:], index - split), merkle_root(leaves[:split])]
+    return _path(_levels(leaves), index)
+
+
+def inclusion_paths(leaves: Sequence[bytes]) -> list[list[bytes]]:
+    """:func:`inclusion_path` of every leaf."""
+    levels = _levels(leaves) if leaves else []
+    return [_path(levels, index) for index in range(len(leaves))]
+
+
+def _levels(leaves: Sequence[bytes]) -> list[list[bytes]]:
+    """The hashes of a tree from its leaves to its root; a node without a sibling moves up."""
+    levels = [list(leaves)]
+    while len(level := levels[-1]) > 1:
+        paired = [_node(level[i], level[i + 1]) for i in range(0, len(level) - 1, 2)]
+        levels.append(paired + level[len(level) - len(level) % 2 :])
+    return levels
+
+
+def _path(levels: list[list[bytes]], index: int) -> list[bytes]:
+    path = []
+    for level in levels[:-1]:
+        if index ^ 1 < len(level):
+            path.append(level[index ^ 1])
+        index >>= 1
+    return path
 
 
 def root_of_inclusion(leaf: bytes, *, index: int, size: int, path: Sequence[bytes]) -> bytes | None:

@@ -19,8 +19,10 @@ from crucible.fingerprints import leaf_hash
 from crucible.merkle import (
     consistency_path,
     inclusion_path,
+    inclusion_paths,
     is_consistent,
     merkle_root,
+    prefix_roots,
     root_of_inclusion,
 )
 from crucible.schemas import check_schema
@@ -30,7 +32,7 @@ __all__ = [
     "InclusionProof",
     "prove_append",
     "prove_row",
-    "prove_shard",
+    "prove_shards",
     "shard_of_row",
 ]
 
@@ -110,17 +112,14 @@ class AppendProof:
         return cls(**{**body, "path": tuple(body["path"])})
 
 
-def prove_shard(manifest: Manifest, shard: Shard) -> InclusionProof:
-    """The proof that ``shard`` is in the dataset of the manifest's root."""
+def prove_shards(manifest: Manifest) -> list[InclusionProof]:
+    """The proofs that the shards are in the dataset of the manifest's root, in their order."""
     leaves = [each.leaf for each in manifest.shards]
-    index = manifest.shards.index(shard)
-    return InclusionProof(
-        leaf=leaves[index].hex(),
-        index=index,
-        size=len(leaves),
-        path=_hexed(inclusion_path(leaves, index)),
-        root=manifest.root,
-    )
+    root = manifest.root
+    return [
+        InclusionProof(leaf.hex(), index, len(leaves), _hexed(path), root)
+        for index, (leaf, path) in enumerate(zip(leaves, inclusion_paths(leaves), strict=True))
+    ]
 
 
 def shard_of_row(manifest: Manifest, row: int) -> tuple[Shard, int]:
@@ -158,7 +157,7 @@ def prove_row(folder: Path, row: int) -> tuple[InclusionProof, InclusionProof]:
         path=_hexed(inclusion_path(leaves, place)),
         root=shard.root,
     )
-    return in_shard, prove_shard(manifest, shard)
+    return in_shard, prove_shards(manifest)[manifest.shards.index(shard)]
 
 
 def prove_append(manifest: Manifest, old_root: str) -> AppendProof:
@@ -168,8 +167,8 @@ def prove_append(manifest: Manifest, old_root: str) -> AppendProof:
         IntegrityError: if it does not: shards were changed, removed or reordered since.
     """
     leaves = [shard.leaf for shard in manifest.shards]
-    for size in range(len(leaves), -1, -1):
-        if merkle_root(leaves[:size]).hex() == old_root:
+    for size, root in enumerate(prefix_roots(leaves)):
+        if root.hex() == old_root:
             path = _hexed(consistency_path(leaves, size))
             return AppendProof(old_root, size, manifest.root, len(leaves), path)
     raise IntegrityError(

@@ -24,6 +24,8 @@ __all__ = ["Shared", "verify_dataset", "verify_trajectory"]
 
 BATCH_EPISODES = 16
 BATCH_BYTES = 16 * 1024 * 1024
+STEP_BYTES = 1000
+"""About what a step takes in memory beside its texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +184,7 @@ def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
             yield batch
             batch, size = [], 0
         batch.append(row)
-        size += approximate_bytes(row.columns)
+        size += approximate_bytes(row.columns) + STEP_BYTES * len(row.columns["steps"] or ())
     if batch:
         yield batch
 

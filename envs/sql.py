@@ -6,7 +6,8 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypedDict, Unpack
 
-from crucible.env import JSON, Observation
+from crucible.env import JSON, Action, Observation
+from crucible.envs.canaries import sql_canaries
 from crucible.envs.querying import (
     MAX_OPS,
     QueryEnvironment,
@@ -147,6 +148,9 @@ class SQLTaskEnv(QueryEnvironment):
         self._template: LockedDatabase | None = None
         self._database: LockedDatabase | None = None
         self._variants: list[Variant] | None = None
+
+    def canaries(self) -> dict[str, list[Action]]:
+        return sql_canaries(self.expected_rows) if self._options["mode"] == "read" else {}
 
     def reset(self, seed: int) -> Observation:
         """The task and the schema, over a database as it was built.

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from crucible.digests import state_digest
 from crucible.env import JSON, StepResult
+from crucible.envs.canaries import terminal_canaries
 from crucible.envs.commands import (
     FILES_SCHEMA,
     ShellEnvironment,
@@ -196,6 +197,9 @@ class TerminalEnv(ShellEnvironment):
         session = hashlib.sha256(self._session).hexdigest()
         state = (tree_digest(self._tree), session, passed, repr(self._best), str(self._solved))
         return state_digest("terminal", *state)
+
+    def canaries(self) -> dict[str, list[Any]]:
+        return terminal_canaries(self.checks)
 
     def success(self) -> bool:
         return self._solved

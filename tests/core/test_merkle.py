@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from crucible.merkle import (
     consistency_path,
     inclusion_path,
+    inclusion_paths,
     is_consistent,
     merkle_root,
+    prefix_roots,
     root_of_inclusion,
 )
 
@@ -73,7 +75,7 @@ def test_every_leaf_has_a_path_to_the_root_and_to_no_other(size: int) -> None:
     root = merkle_root(leaves)
     for index, leaf in enumerate(leaves):
         path = inclusion_path(leaves, index)
-        assert path == recursive_path(leaves, index)
+        assert path == recursive_path(leaves, index) == inclusion_paths(leaves)[index]
         assert root_of_inclusion(leaf, index=index, size=size, path=path) == root
         for other in range(size + 2):
             if other != index:
@@ -108,6 +110,11 @@ def test_every_earlier_tree_is_proven_and_no_other(new_size: int) -> None:
         if old_size not in (0, new_size):
             assert not holds(old_root, path, old_size=old_size + 1)
             assert not holds(old_root, path, old_size=old_size - 1)
+
+
+def test_the_roots_of_all_prefixes_are_those_of_their_trees() -> None:
+    leaves = leaves_of(40)
+    assert list(prefix_roots(leaves)) == [merkle_root(leaves[:size]) for size in range(41)]
 
 
 def test_paths_of_the_reference_tree() -> None:
