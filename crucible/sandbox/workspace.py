@@ -6,6 +6,7 @@ import contextlib
 import os
 import shlex
 import shutil
+import stat
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -68,18 +69,13 @@ class Workspace:
         self.policy = policy or SandboxPolicy()
         self.runtime = find_runtime()
         self.as_root = os.geteuid() == 0
-        self.base = Path(tempfile.mkdtemp(prefix="crucible-"))
-        os.chmod(self.base, 0o711)
+        self.base = _mount_point()
         # A dropped user may not reach a path that root can: root's keeper binds it once more.
         self.exposed = {
             path: self.base / "exposed" / str(index) if self.as_root else path
             for index, path in enumerate(expose)
         }
-        try:
-            self._keeper = self._start_keeper()
-        except BaseException:
-            os.rmdir(self.base)
-            raise
+        self._keeper = self._start_keeper()
         self.pid = self._keeper.pid
         self.num_commands = 0
         self._write_etc()
@@ -133,8 +129,6 @@ class Workspace:
         self._keeper.wait()
         if self._keeper.stdout is not None:
             self._keeper.stdout.close()
-        with contextlib.suppress(OSError):
-            os.rmdir(self.base)
 
     def __enter__(self) -> Self:
         return self
@@ -209,6 +203,23 @@ class Workspace:
         (etc / "alternatives").mkdir()
         if Path("/etc/ld.so.cache").is_file():
             shutil.copyfile("/etc/ld.so.cache", etc / "ld.so.cache")
+
+
+def _mount_point() -> Path:
+    """An empty folder to mount on. Every keeper sees its own mount there, so that one folder does
+    for all, and a process that is killed leaves nothing.
+
+    Raises:
+        SandboxUnavailableError: if somebody else has made something of that name.
+    """
+    path = Path(tempfile.gettempdir()) / f"crucible-box-{os.geteuid()}"
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(mode=0o711)
+        path.chmod(0o711)
+    status = path.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        raise SandboxUnavailableError(f"{path} is not a folder of this user: remove it")
+    return path
 
 
 def _write_pins(folder: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from boxes import needs_box
 
+from crucible.errors import SandboxUnavailableError
 from crucible.sandbox import BoxResult, Entry, SandboxPolicy, Workspace, run_in_box
 from crucible.sandbox.probe import box_problem, require_box
 from crucible.sandbox.runtime import find_runtime
@@ -191,7 +192,7 @@ def test_closing_a_workspace_leaves_nothing(workspace: Workspace) -> None:
     another = Workspace()
     pid, base = another.pid, another.base
     another.close()
-    assert not base.exists()
+    assert list(base.iterdir()) == []
     assert not os.path.exists(f"/proc/{pid}/root")
     mounts = subprocess.run(["cat", "/proc/self/mounts"], capture_output=True, text=True).stdout
     assert str(base) not in mounts
@@ -200,3 +201,21 @@ def test_closing_a_workspace_leaves_nothing(workspace: Workspace) -> None:
 def test_the_probe_accepts_a_tight_box() -> None:
     assert box_problem() is None
     require_box()
+
+
+def test_workspaces_share_a_mount_point_and_see_only_their_own_files() -> None:
+    with Workspace() as one, Workspace() as two:
+        assert one.base == two.base
+        one.write({"f": Entry("file", b"one")})
+        assert two.read() == {}
+        assert bash(two, "ls").stdout == b""
+        assert list(one.base.iterdir()) == []
+
+
+def test_a_mount_point_of_somebody_else_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / f"crucible-box-{os.geteuid()}").symlink_to("/usr")
+    with pytest.raises(SandboxUnavailableError, match="remove it"):
+        Workspace()
