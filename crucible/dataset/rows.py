@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PLAIN_ENCODINGS", "open_parquet", "read_rows", "rows_of"]
 
-MAX_GROUP_BYTES = 128 * 1024 * 1024
+MAX_GROUP_BYTES = 80 * 1024 * 1024
 MAX_GROUP_VALUES = 1 << 21
 MAX_STEPS = 100_000
 PLAIN_ENCODINGS = frozenset({0, 3})
