@@ -110,8 +110,8 @@ class Environment(ABC):
         return None
 
     def canaries(self) -> dict[str, list[Action]]:
-        """Actions that look like a solution and are none, by name: ``crucible envs check`` plays
-        each, and every one that earns something is reported."""
+        """Actions that look like a solution of the episode that was reset last and are none, by
+        name: ``crucible envs check`` plays each, and every one that earns is reported."""
         return {}
 
     def known_canaries(self) -> frozenset[str]:
