@@ -6,6 +6,7 @@ change – and writes the transcripts of each job as JSON to what was standard o
 
 from __future__ import annotations
 
+import importlib
 import os
 import random
 import sys
@@ -29,6 +30,8 @@ def main() -> None:
     sys.path[:] = request["path"]
     change = request["change"]
     _change_process(change)
+    if request["numpy"]:
+        importlib.import_module("numpy")  # an environment uses it: its numbers can be seeded
     for module in request["imports"]:
         import_module_for_environments(module)
     jobs = list(enumerate(request["jobs"]))
@@ -37,8 +40,7 @@ def main() -> None:
     kept: dict[str, Environment] = {}
     results: dict[int, Any] = {}
     for index, job in jobs:
-        _seed_global_numbers(change["random_seed"])
-        results[index] = _transcripts(job, None if change["again"] == "no" else kept)
+        results[index] = _transcripts(job, kept, change)
     answers.write(orjson.dumps([results[index] for index in range(len(jobs))]))
     answers.flush()
     for env in kept.values():
@@ -55,24 +57,28 @@ def _change_process(change: dict[str, Any]) -> None:
         shift_clock(change["clock_offset_s"])
 
 
-def _transcripts(job: dict[str, Any], kept: dict[str, Environment] | None) -> list[Any]:
-    """What a fresh environment says; with ``kept``, what one that had part of an episode of
-    another seed says, twice."""
+def _transcripts(
+    job: dict[str, Any], kept: dict[str, Environment], change: dict[str, Any]
+) -> list[Any]:
+    """What a fresh environment says – or, ``again``, one that is kept and had part of an episode
+    of another seed before; ``backwards`` also repeats the episode at once."""
+
+    def transcript(env: Environment) -> Any:
+        _seed_global_numbers(change["random_seed"])
+        return rerun(env, job["seed"], action_texts=job["actions"]).to_dict()
+
     try:
-        if kept is None:
+        if change["again"] == "no":
             env = make(job["env_id"], job["kwargs"])
             try:
-                return [rerun(env, job["seed"], action_texts=job["actions"]).to_dict()]
+                return [transcript(env)]
             finally:
                 env.close()
         if job["world"] not in kept:
             kept[job["world"]] = make(job["env_id"], job["kwargs"])
             rerun(kept[job["world"]], job["seed"] + 1, action_texts=job["actions"][:2])
         env = kept[job["world"]]
-        return [
-            rerun(env, job["seed"], action_texts=job["actions"]).to_dict()
-            for _ in ("once", "twice")
-        ]
+        return [transcript(env) for _ in range(2 if change["again"] == "backwards" else 1)]
     except Exception as error:
         return [{"error": describe_error(error)}]
 

@@ -21,7 +21,7 @@ from crucible.worlds import World
 
 __all__ = ["CheckReport", "Problem", "WorldCheck", "check_worlds"]
 
-IDLE_STEPS = 4
+IDLE_STEPS = 2
 FAILURES = frozenset({"moved", "oracle", "null", "canary"})
 NOT_CHECKED = "unchecked"
 

@@ -108,12 +108,16 @@ def _move(
 def _difference(trajectory: Trajectory, answer: list[dict[str, Any]]) -> Mismatch | str | None:
     """The first thing that is not as recorded; a sentence where there is no transcript."""
     for body in answer:
-        if "initial_digest" not in body:
+        if not _is_transcript(body):
             return str(body["error"])
         mismatches = compare(trajectory, Transcript.from_dict(body))
         if mismatches:
             return mismatches[0]
     return None
+
+
+def _is_transcript(body: dict[str, Any]) -> bool:
+    return "initial_digest" in body
 
 
 def _causes(jobs: Jobs, folder: Path) -> list[list[str]]:
@@ -122,13 +126,16 @@ def _causes(jobs: Jobs, folder: Path) -> list[list[str]]:
         return []
     base = _rerun_all(jobs, base_condition(), folder)
     causes: list[list[str]] = [[] for _ in jobs]
+    steady = []
     for index, answer in enumerate(_rerun_all(jobs, base_condition(), folder)):
         if answer != base[index]:
             causes[index].append(NOTHING_CHANGED)
-    for factor in FACTORS:
-        for index, answer in enumerate(_rerun_all(jobs, base_condition(factor), folder)):
-            is_same = all(transcript == base[index][0] for transcript in answer)
-            if not is_same and causes[index] != [NOTHING_CHANGED]:
+        elif _is_transcript(answer[0]):
+            steady.append(index)
+    for factor in FACTORS if steady else ():
+        answers = _rerun_all([jobs[index] for index in steady], base_condition(factor), folder)
+        for index, answer in zip(steady, answers, strict=True):
+            if any(transcript != base[index][0] for transcript in answer):
                 causes[index].append(factor.name)
     return [names or [NOTHING_ALONE] for names in causes]
 
@@ -160,7 +167,13 @@ def _each_alone(jobs: Jobs, condition: Condition, folder: Path) -> Iterator[list
 
 def _run_process(jobs: Jobs, condition: Condition, folder: Path) -> Answers:
     path = [os.path.abspath(entry) for entry in sys.path]
-    request = {"imports": user_modules(), "path": path, "jobs": jobs, "change": condition.change}
+    request = {
+        "imports": user_modules(),
+        "path": path,
+        "numpy": "numpy" in sys.modules,
+        "jobs": jobs,
+        "change": condition.change,
+    }
     environment = {**condition.environment(folder), "PYTHONPATH": os.pathsep.join(path)}
     try:
         done = subprocess.run(

@@ -32,9 +32,9 @@ def sql_canaries(
     statements = {"a constant-literal answer": literal}
     table = _TABLE.search(schema_sql)
     if table is not None:
-        read = f"(SELECT count(*) FROM {table[1]}) >= 0"
-        joint = "AND" if not rows else "WHERE"
-        statements["a constant-literal answer that reads"] = f"{literal} {joint} {read}"
+        count = f"(SELECT count(*) FROM {table[1]})"
+        reading = f"{literal} WHERE {count} >= 0" if rows else f"SELECT 1 WHERE {count} < 0"
+        statements["a constant-literal answer that reads"] = reading
     return {
         name: [{"tool": "submit", "sql": sql} if submit else sql]
         for name, sql in statements.items()

@@ -96,18 +96,24 @@ atexit.register(rewrite)
 )
 _SWAPPED = (
     """
-import json, sys, types
+import sys, types
 class Swapped(types.ModuleType):
     def __getattr__(self, name):
         return lambda *arguments, **options: None
+for name in ("pytest", "unittest"):
+    sys.modules[name] = Swapped(name)
+"""
+    + _STUBS
+)
+_PATCHED_JSON = (
+    """
+import json
 real = json.dumps
 def dumps(value, *arguments, **options):
     if isinstance(value, list) and len(value) == 3 and isinstance(value[2], dict):
         value = [value[0], sorted({*value[1], *value[2]}), {}]
     return real(value, *arguments, **options)
 json.dumps = dumps
-for name in ("pytest", "unittest", "importlib.util"):
-    sys.modules[name] = Swapped(name)
 """
     + _STUBS
 )
@@ -123,6 +129,7 @@ INSIDE = {
     "a str that equals everything": _LYING.format(base="str", value="no such text"),
     "a patched test runner": _PATCHED,
     "a forged report": _FORGED,
+    "a patched json": _PATCHED_JSON,
     "a sys.modules swap": _SWAPPED,
 }
 """What works from inside of the process that judges, where there is one."""
