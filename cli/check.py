@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["check_environment"]
 
 SHOWN_PROBLEMS = 40
+KINDS = ("moved", "oracle", "null", "canary", "unchecked", "known", "note")
 
 
 def check_environment(
@@ -61,7 +62,7 @@ def _print_check(report: CheckReport) -> None:
     rows = [(w.label, w.determinism, w.oracle, w.null, w.random, w.canaries) for w in report.worlds]
     print_table(headings, rows)
     for problem in report.problems[:SHOWN_PROBLEMS]:
-        print_line(f"{problem.kind}: {problem.world}: {problem.what}")
+        print_line(str(problem))
     if len(report.problems) > SHOWN_PROBLEMS:
         print_line(f"… and {len(report.problems) - SHOWN_PROBLEMS} more (--json lists all)")
     print_line(_headline(report))
@@ -70,14 +71,14 @@ def _print_check(report: CheckReport) -> None:
 def _headline(report: CheckReport) -> str:
     if report.exit_code:
         kinds = [problem.kind for problem in report.problems]
-        counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
-        return "; ".join(f"{count} {kind}" for kind, count in counts.items())
+        return ", ".join(f"{kinds.count(kind)} {kind}" for kind in KINDS if kind in kinds)
     words = {world.determinism for world in report.worlds}
     same = f"every episode came out the same in {report.runs} re-runs under changed conditions"
     if words == {"declared not"}:
         same = "no episode was re-run: nothing here is declared deterministic"
     elif words != {"ok"}:
         same += ", but for worlds that are declared not deterministic"
+    if all(world.canaries == "–" for world in report.worlds):
+        return f"{same}; there are no canaries to try"
     known = any(problem.kind == "known" for problem in report.problems)
-    earns = "nothing but a solution earns" + (", except for what is known" if known else "")
-    return f"{same}; {earns}"
+    return f"{same}; no canary earns{', except for what is known' if known else ''}"

@@ -40,6 +40,10 @@ class Problem:
     what: str
     details: dict[str, Any] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        kind = f"known: {self.details['class']}" if "class" in self.details else self.kind
+        return f"{kind}: {self.world}: {self.what}"
+
 
 @dataclass(slots=True)
 class WorldCheck:
@@ -243,7 +247,9 @@ class _WorldChecker:
         details = {"canary": name, "seed": null.seed, "success": trajectory.success}
         details |= {"total_reward": total, "best_reward": best}
         what = f"{name!r} succeeds with" if trajectory.success else f"{name!r} is paid by"
-        kind = "known" if name in env.known_canaries() else "canary"
+        known = env.known_canaries().get(name)
+        kind = "known" if known else "canary"
+        details |= {"class": known} if known else {}
         self._tell(kind, f"{what} {_of(trajectory)}: total reward {total:.4g}", details)
         return kind
 

@@ -162,7 +162,7 @@ class CodeTaskEnv(Environment):
     def canaries(self) -> dict[str, list[Any]]:
         return {} if self.live else code_canaries(self.files, self.grader)
 
-    def known_canaries(self) -> frozenset[str]:
+    def known_canaries(self) -> dict[str, str]:
         return known_code_canaries(self.grader)
 
     def success(self) -> bool:

@@ -13,6 +13,8 @@ __all__ = ["code_canaries", "known_code_canaries"]
 
 Canaries = dict[str, list[Any]]
 
+SHARED = "shared-process"
+
 _STUBS = """
 def __getattr__(name):
     if name.startswith("__"):
@@ -158,11 +160,11 @@ def code_canaries(files: Mapping[str, str], grader: Mapping[str, Any]) -> Canari
     return canaries
 
 
-def known_code_canaries(grader: Mapping[str, Any]) -> frozenset[str]:
+def known_code_canaries(grader: Mapping[str, Any]) -> dict[str, str]:
     """What a grader may pay because it shares its process with what it grades, and no grader of
     that kind can help it. Where the command is not pytest, its exit status is all there is."""
     if grader.get("kind") != "command":
-        return frozenset()
+        return {}
     if grader["command"][0] == "pytest":
-        return frozenset(INSIDE)
-    return frozenset({*INSIDE, *EXITS, *OUTSIDE})
+        return dict.fromkeys(INSIDE, SHARED)
+    return dict.fromkeys((*INSIDE, *EXITS, *OUTSIDE), SHARED)

@@ -11,7 +11,11 @@ import pytest
 from crucible.cli import main
 from crucible.errors import SandboxUnavailableError
 
-pytestmark = pytest.mark.xdist_group("checking")
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Re-runs follow each other at once: the clock is moved all the same."""
+    monkeypatch.setattr("crucible.determinism.PAUSE_S", 0.0)
 
 
 @pytest.fixture
@@ -32,7 +36,8 @@ def test_a_good_suite_ends_with_0_and_says_so(capsys: pytest.CaptureFixture[str]
     assert lines[0].split() == ["world", "determinism", "oracle", "null", "random", "canaries"]
     assert lines[1].split() == ["guess-basics/up-to-100", "ok", "solves", "ok", "fails", "–"]
     assert len(lines) == 6
-    assert lines[-1].startswith("every episode came out the same in 3 re-runs")
+    same = "every episode came out the same in 3 re-runs under changed conditions"
+    assert lines[-1] == f"{same}; there are no canaries to try"
 
 
 def test_json_is_one_object_that_names_what_moved(capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,7 +59,7 @@ def test_sentences_name_what_is_paid(capsys: pytest.CaptureFixture[str], no_reru
     assert "canary: leaking:Generous: 'nothing at all' succeeds with seed 0: total reward 1" in out
     assert "null: leaking:Generous: an agent that does nothing succeeds with seed 0" in out
     assert "note: leaking:Generous: a random agent succeeds with seed 0 in 1 steps" in out
-    assert out.splitlines()[-1] == "1 null; 1 canary; 1 note"
+    assert out.splitlines()[-1] == "1 null, 1 canary, 1 note"
 
 
 def test_what_is_known_to_be_paid_is_printed_and_passes(
@@ -63,8 +68,11 @@ def test_what_is_known_to_be_paid_is_printed_and_passes(
     code, out = shown(capsys, "code-basics/palindrome")
     assert code == 0
     assert out.splitlines()[1].split("  ")[-1].strip() == "ok, but 6 known"
-    assert "known: code-basics/palindrome: 'a forged report' succeeds with seed 0" in out
-    assert out.splitlines()[-1].endswith("earns, except for what is known")
+    assert (
+        "known: shared-process: code-basics/palindrome: 'a forged report' succeeds with seed 0"
+        in out
+    )
+    assert out.splitlines()[-1].endswith("; no canary earns, except for what is known")
     code, out = shown(capsys, "code-basics/median")
     assert (code, "known" in out) == (0, False)
 

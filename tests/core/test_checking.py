@@ -102,6 +102,9 @@ def test_an_honest_environment_passes_and_the_others_say_what_they_are(report: C
 def test_a_canary_earns_by_any_of_its_steps_and_what_is_known_is_told(report: CheckReport) -> None:
     kinds = {p.details["canary"]: p.kind for p in problems_of(report, "Paying")}
     assert kinds == {"there and back": "canary", "documented": "known"}
+    told = [str(problem) for problem in problems_of(report, "Paying")]
+    start = "known: of its own: leaking:Paying: 'documented' is paid by seed 3"
+    assert any(line.startswith(start) for line in told), told
 
 
 def test_what_cannot_be_reset_is_not_called_good(report: CheckReport) -> None:

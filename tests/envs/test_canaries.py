@@ -44,7 +44,7 @@ def test_every_canary_reaches_the_calls_grader_and_earns_nothing() -> None:
     env = CodeTaskEnv(STUB, "write add", grader)
     env.reset(0)
     assert set(env.canaries()) >= INSIDE
-    assert paid(env) == set() == env.known_canaries()
+    assert (paid(env), env.known_canaries()) == (set(), {})
     reached = {"a patched json", "a forged report", "a sys.modules swap", "printed results"}
     for name in reached:
         env.reset(0)
@@ -56,8 +56,11 @@ def test_what_shares_its_process_with_pytest_is_paid_and_known() -> None:
     pinned = {"test_add.py": TEST}
     grader = {"kind": "command", "command": ["pytest", *pinned], "files": pinned, "num_tests": 1}
     env = CodeTaskEnv(STUB, "write add", grader)
-    assert paid(env) == INSIDE <= env.known_canaries()
-    assert not {"edited tests", "sys.exit(0)", "os._exit(0) in conftest"} & env.known_canaries()
+    assert paid(env) == INSIDE <= set(env.known_canaries())
+    assert set(env.known_canaries().values()) == {"shared-process"}
+    assert not {"edited tests", "sys.exit(0)", "os._exit(0) in conftest"} & set(
+        env.known_canaries()
+    )
 
 
 def test_an_exit_status_alone_is_known_to_pay_an_exit() -> None:
@@ -66,7 +69,7 @@ def test_an_exit_status_alone_is_known_to_pay_an_exit() -> None:
     env = CodeTaskEnv(STUB, "write add", grader)
     names = paid(env)
     assert {"sys.exit(0)", "os._exit(0)", "an object that equals everything"} <= names
-    assert names <= env.known_canaries()
+    assert names <= set(env.known_canaries())
 
 
 @pytest.mark.parametrize("files", [STUB, {"a/b.py": "x = 1\n", "README": "x"}, {"README": "x"}])
@@ -75,7 +78,7 @@ def test_every_python_file_of_a_task_is_replaced(files: dict[str, str]) -> None:
     for name, (edits,) in code_canaries(files, grader).items():
         sources = {path for path in files if path.endswith(".py")} or {"solution.py"}
         assert set(edits) - {"conftest.py"} == sources, name
-    assert known_code_canaries(grader) == frozenset()
+    assert known_code_canaries(grader) == {}
 
 
 STAFF = "CREATE TABLE staff (name TEXT, pay INTEGER);"
@@ -159,5 +162,5 @@ def test_every_bundled_world_of_these_suites_has_canaries(suite: str) -> None:
         env = make(world.env_id, world.kwargs)
         env.reset(0)
         assert env.canaries(), world.name
-        assert env.known_canaries() <= set(env.canaries())
+        assert set(env.known_canaries()) <= set(env.canaries())
         env.close()

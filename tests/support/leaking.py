@@ -174,8 +174,8 @@ class Paying(Honest):
     def canaries(self) -> dict[str, list[Action]]:
         return {"there and back": ["cheat", "cheat"], "documented": ["cheat"], "honest": ["x"]}
 
-    def known_canaries(self) -> frozenset[str]:
-        return frozenset({"documented"})
+    def known_canaries(self) -> dict[str, str]:
+        return {"documented": "of its own"}
 
 
 class Broken(Honest):
