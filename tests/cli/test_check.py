@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,13 +64,11 @@ def test_sentences_name_what_is_paid(capsys: pytest.CaptureFixture[str], no_reru
 def test_what_is_known_to_be_paid_is_printed_and_passes(
     capsys: pytest.CaptureFixture[str], no_reruns: None
 ) -> None:
-    code, out = shown(capsys, "code-basics/palindrome")
+    code, out = shown(capsys, "leaking:Documented")
     assert code == 0
-    assert out.splitlines()[1].split("  ")[-1].strip() == "ok, but 6 known"
-    assert (
-        "known: shared-process: code-basics/palindrome: 'a forged report' succeeds with seed 0"
-        in out
-    )
+    assert out.splitlines()[1].split("  ")[-1].strip() == "ok, but 1 known"
+    start = "known: of its own: leaking:Documented: 'documented' is paid by seed 0"
+    assert out.splitlines()[2].startswith(start)
     assert out.splitlines()[-1].endswith("; no canary earns, except for what is known")
     code, out = shown(capsys, "code-basics/median")
     assert (code, "known" in out) == (0, False)
@@ -91,17 +88,11 @@ def test_without_a_sandbox_it_ends_with_3(
 
 
 def test_a_world_of_ones_own_takes_arguments(
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    no_reruns: None,
+    capsys: pytest.CaptureFixture[str], no_reruns: None
 ) -> None:
     code, out = shown(capsys, "guess", "-k", "low=1", "-k", "high=2", "--json")
     assert (code, json.loads(out)["worlds"][0]["oracle"]) == (0, "–")
-    own = "from leaking import Generous\n\n\nclass Own(Generous):\n    env_id = 'check-own'\n"
-    (tmp_path / "check_own.py").write_text(own)
-    monkeypatch.syspath_prepend(tmp_path)
-    code, out = shown(capsys, "check-own", "--import", "check_own", "--json")
+    code, out = shown(capsys, "leaking-named", "--import", "leaking", "--json")
     assert (code, json.loads(out)["worlds"][0]["null"]) == (1, "solves")
 
 

@@ -160,6 +160,12 @@ class Generous(Honest):
         return True
 
 
+class Named(Generous):
+    """Known by its name once its module was imported."""
+
+    env_id: ClassVar[str] = "leaking-named"
+
+
 class Paying(Honest):
     """Pays a canary in its first step and takes it back in the second."""
 
@@ -176,6 +182,13 @@ class Paying(Honest):
 
     def known_canaries(self) -> dict[str, str]:
         return {"documented": "of its own"}
+
+
+class Documented(Paying):
+    """Pays only what it says it does."""
+
+    def canaries(self) -> dict[str, list[Action]]:
+        return {"documented": ["cheat"]}
 
 
 class Broken(Honest):
