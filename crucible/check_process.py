@@ -1,19 +1,21 @@
 """The program that re-runs episodes under changed conditions: ``python -m crucible.check_process``.
 
 It reads one JSON object from standard input – modules to import, the search path, jobs and what to
-change – and writes the transcripts as JSON to what was standard output.
+change – and writes the transcripts of each job as JSON to what was standard output.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import random
 import sys
-import time
 from typing import Any
 
 import orjson
 
+from crucible.clocks import hold_clock, shift_clock
+from crucible.env import Environment
 from crucible.episodes import describe_error, rerun
 from crucible.registry import import_module_for_environments, make
 
@@ -27,48 +29,76 @@ def main() -> None:
     request = orjson.loads(sys.stdin.buffer.read())
     sys.path[:] = request["path"]
     change = request["change"]
-    if change.get("one_processor"):
-        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    if change.get("clock_offset_s"):
-        _shift_clock(change["clock_offset_s"])
+    _change_process(change)
+    if request["numpy"]:
+        importlib.import_module("numpy")  # an environment uses it: its numbers can be seeded
     for module in request["imports"]:
         import_module_for_environments(module)
     jobs = list(enumerate(request["jobs"]))
-    if change.get("reverse"):
+    if change["again"] == "backwards":
         jobs.reverse()
-    kept: dict[str, Any] = {}
+    kept: dict[str, Environment] = {}
     results: dict[int, Any] = {}
     for index, job in jobs:
-        random.seed(change.get("random_seed"))
-        results[index] = _rerun(job, kept if change.get("same_instance") else None)
+        results[index] = _transcripts(job, kept, change)
     answers.write(orjson.dumps([results[index] for index in range(len(jobs))]))
     answers.flush()
+    for env in kept.values():
+        env.close()
 
 
-def _rerun(job: dict[str, Any], kept: dict[str, Any] | None) -> Any:
-    """The transcript of one job; with ``kept``, in an environment that has had an episode of
-    another seed before."""
-    try:
-        env = None if kept is None else kept.get(job["world"])
-        if env is None:
-            env = make(job["env_id"], job["kwargs"])
-            if kept is not None:
-                kept[job["world"]] = env
-                rerun(env, job["seed"] + 1, action_texts=job["actions"][:2])
+def _change_process(change: dict[str, Any]) -> None:
+    """Before any environment is imported, so that ``from time import time`` is caught too."""
+    if change["one_processor"]:
+        _change_processors()
+    if "held_time_s" in change:
+        hold_clock(change["held_time_s"] + change["clock_offset_s"])
+    elif change["clock_offset_s"]:
+        shift_clock(change["clock_offset_s"])
+
+
+def _transcripts(
+    job: dict[str, Any], kept: dict[str, Environment], change: dict[str, Any]
+) -> list[Any]:
+    """What a fresh environment says – or, ``again``, one that is kept and had part of an episode
+    of another seed before; ``backwards`` also repeats the episode at once."""
+
+    def transcript(env: Environment) -> Any:
+        _seed_global_numbers(change["random_seed"])
         return rerun(env, job["seed"], action_texts=job["actions"]).to_dict()
+
+    try:
+        if change["again"] == "no":
+            env = make(job["env_id"], job["kwargs"])
+            try:
+                return [transcript(env)]
+            finally:
+                env.close()
+        if job["world"] not in kept:
+            kept[job["world"]] = make(job["env_id"], job["kwargs"])
+            rerun(kept[job["world"]], job["seed"] + 1, action_texts=job["actions"][:2])
+        env = kept[job["world"]]
+        return [transcript(env) for _ in range(2 if change["again"] == "backwards" else 1)]
     except Exception as error:
-        return {"error": describe_error(error)}
+        return [{"error": describe_error(error)}]
 
 
-def _shift_clock(seconds: float) -> None:
-    """Move what Python's own clock functions say of the wall clock; ``datetime`` is built on the
-    C library's and stays."""
-    real, real_ns, real_localtime = time.time, time.time_ns, time.localtime
-    time.time = lambda: real() + seconds
-    time.time_ns = lambda: real_ns() + int(seconds * 1e9)
-    time.localtime = lambda moment=None: real_localtime(
-        real() + seconds if moment is None else moment
-    )
+def _change_processors() -> None:
+    """One processor; where there is no more than one anyway, Python's functions say two."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    number = 1
+    if min(len(allowed), os.cpu_count() or 1) == 1:
+        number = 2
+        os.sched_getaffinity = lambda pid: set(range(number))
+    os.cpu_count = lambda: number
+
+
+def _seed_global_numbers(seed: int) -> None:
+    random.seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed)
 
 
 if __name__ == "__main__":

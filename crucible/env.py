@@ -110,13 +110,14 @@ class Environment(ABC):
         return None
 
     def canaries(self) -> dict[str, list[Action]]:
-        """Actions that look like a solution and are none, by name: ``crucible envs check`` plays
-        each, and every one that earns something is reported."""
+        """Actions that look like a solution of the episode that was reset last and are none, by
+        name: ``crucible envs check`` plays each, and every one that earns is reported."""
         return {}
 
-    def known_canaries(self) -> frozenset[str]:
-        """Names of canaries that the grader is known to pay, and documented to."""
-        return frozenset()
+    def known_canaries(self) -> dict[str, str]:
+        """Canaries that the grader is documented to pay: name → the class of weakness it has, such
+        as ``shared-process``. They are reported, and no failure."""
+        return {}
 
     def close(self) -> None:  # noqa: B027 - most environments hold nothing
         """Release what the environment holds."""

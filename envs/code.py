@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from crucible.canonical import canonical_text
 from crucible.digests import state_digest
 from crucible.env import JSON, Environment, StepResult
-from crucible.envs.canaries import EQUALS_EVERYTHING, code_canaries
+from crucible.envs.codecanaries import code_canaries, known_code_canaries
 from crucible.envs.commands import FILES_SCHEMA
 from crucible.envs.grading import Grade, check_grader, grade
 from crucible.registry import register
@@ -162,8 +162,8 @@ class CodeTaskEnv(Environment):
     def canaries(self) -> dict[str, list[Any]]:
         return {} if self.live else code_canaries(self.files, self.grader)
 
-    def known_canaries(self) -> frozenset[str]:
-        return frozenset({EQUALS_EVERYTHING}) if self.process == "shared" else frozenset()
+    def known_canaries(self) -> dict[str, str]:
+        return known_code_canaries(self.grader)
 
     def success(self) -> bool:
         return bool(self._grade) and self._grade["score"] == 1.0

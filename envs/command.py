@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from crucible.digests import state_digest
 from crucible.env import JSON, StepResult
+from crucible.envs.canaries import command_canaries
 from crucible.envs.commands import (
     FILES_SCHEMA,
     ShellEnvironment,
@@ -100,6 +101,9 @@ class CommandEnv(ShellEnvironment):
 
     def digest(self) -> str:
         return state_digest("command", str(self._attempts), str(self._solved), self._last)
+
+    def canaries(self) -> dict[str, list[Any]]:
+        return command_canaries(self.files, self.task, self.expected_stdout)
 
     def success(self) -> bool:
         return self._solved

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypedDict, Unpack
 
 from crucible.env import JSON, Action, Observation
-from crucible.envs.canaries import sql_canaries
+from crucible.envs.canaries import sql_canaries, sql_write_canaries
 from crucible.envs.querying import (
     MAX_OPS,
     QueryEnvironment,
@@ -150,7 +150,9 @@ class SQLTaskEnv(QueryEnvironment):
         self._variants: list[Variant] | None = None
 
     def canaries(self) -> dict[str, list[Action]]:
-        return sql_canaries(self.expected_rows) if self._options["mode"] == "read" else {}
+        if self._rules.write:
+            return sql_write_canaries()
+        return sql_canaries(self.expected_rows, self.schema_sql, submit=self._rules.submit)
 
     def reset(self, seed: int) -> Observation:
         """The task and the schema, over a database as it was built.

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from crucible.canonical import canonical_text
 from crucible.env import JSON, Action, Observation
+from crucible.envs.canaries import sql_canaries
 from crucible.envs.querying import QueryEnvironment, QuerySession, Question, Rules, Variant
 from crucible.envs.sqldb import IdleDatabases, LockedDatabase
 from crucible.envs.sqlgrading import RUBRIC, is_correct
@@ -106,6 +107,12 @@ class SQLSynthEnv(QueryEnvironment):
         if problem.template.explore:
             shown = f"Tables: {', '.join(sorted(schema.tables))}"
         return {"task": problem.task, "schema": shown}
+
+    def canaries(self) -> dict[str, list[Action]]:
+        if self._problem is None:
+            return {}
+        schema = SCHEMAS[self._problem.template.schema]
+        return sql_canaries(self._problem.expected_rows, schema.sql, submit=True)
 
     def kwargs(self) -> dict[str, Any]:
         return {"templates": list(self.templates), "max_attempts": self.max_attempts}

@@ -199,7 +199,7 @@ class TerminalEnv(ShellEnvironment):
         return state_digest("terminal", *state)
 
     def canaries(self) -> dict[str, list[Any]]:
-        return terminal_canaries(self.checks)
+        return terminal_canaries(self.checks, self.files, self.task)
 
     def success(self) -> bool:
         return self._solved
