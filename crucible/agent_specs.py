@@ -14,9 +14,10 @@ from crucible.fingerprints import tagged_hash
 from crucible.suites import load_suite
 from crucible.worlds import World
 
-__all__ = ["check_agent_spec", "make_agent"]
+__all__ = ["check_agent_spec", "is_model_backed", "make_agent"]
 
 _BUNDLED = ("oracle", "wrong", "random", "null")
+_MODEL_BACKED = ("openai", "hf")
 
 
 def check_agent_spec(spec: str, worlds: list[World]) -> None:
@@ -33,6 +34,12 @@ def check_agent_spec(spec: str, worlds: list[World]) -> None:
             )
     elif spec not in _BUNDLED:
         _user_class(spec)
+
+
+def is_model_backed(spec: str) -> bool:
+    """Whether the agent waits for a model most of the time, so that its episodes run in threads of
+    one process and not in processes of their own."""
+    return spec.partition(":")[0] in _MODEL_BACKED
 
 
 def make_agent(spec: str, world: World, *, env: Environment, seed: int, attempt: int) -> Agent:
